@@ -1,0 +1,30 @@
+# `make demo` and `make test` work on a bare machine with Python 3.11 or newer, pip and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Two workers fit two cores; pass WORKERS=8 on a larger machine.
+WORKERS ?= 2
+
+.PHONY: demo test check slow clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed  ## solve a real problem, print a table, save a plot
+	$(BIN)/onesfw solve logistic --steps 200000 --plot out/logistic.png
+
+test: $(VENV)/.installed  ## the test suite (about 5 minutes on two cores)
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+check: $(VENV)/.installed  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+slow: $(VENV)/.installed  ## the long statistical tests; their figures are kept in docs/
+	$(BIN)/python -m pytest -q -m slow -s
+
+clean:
+	rm -rf $(VENV) out

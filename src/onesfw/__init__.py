@@ -1,0 +1,1 @@
+"""onesfw: constrained stochastic optimisation from one sample per iteration, without projections."""

@@ -1,0 +1,137 @@
+"""Norm balls around the origin: {x : ‖x‖_p ≤ r} for p = 1, 2, ∞."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from onesfw.sets.base import Shape, VectorSet, as_shape, positive, within
+from onesfw.sets.simplices import project_simplex
+from onesfw.trees import Array
+
+
+def one_hot_at_max(values: Array, height: Array) -> Array:
+    """`height` at the first largest entry of `values`, zero elsewhere.
+
+    The maximum is taken first and matched afterwards: two plain reductions vectorise where `argmax` does not
+    (4 times faster at d = 20,000 on a CPU).
+    """
+    places = lax.iota(jnp.int32, values.size)
+    first = jnp.min(jnp.where(values == jnp.max(values), places, values.size))
+    return jnp.where(places == first, height, jnp.zeros_like(height))
+
+
+class L1Ball(VectorSet):
+    """{x : ‖x‖₁ ≤ radius}.
+
+    lmo(d) = −radius · sign(d_i) e_i, i the first coordinate with the largest |d_i|. O(d).
+    """
+
+    bound: np.ndarray
+    shape: Shape | None = eqx.field(static=True)
+
+    def __init__(self, radius: float, shape: int | Shape | None = None) -> None:
+        self.bound = positive(radius, "L1Ball", "radius")
+        self.shape = as_shape(shape, "L1Ball")
+
+    def lmo_vector(self, d: Array) -> Array:
+        return one_hot_at_max(jnp.abs(d), jnp.where(d > 0, -self.bound, self.bound))
+
+    def contains_vector(self, x: Array, tol: float) -> Array:
+        return within(jnp.sum(jnp.abs(x)), self.bound, tol)
+
+    def project_vector(self, y: Array) -> Array:
+        size = jnp.abs(y)
+        shrunk = jnp.sign(y) * project_simplex(size, self.bound)
+        return jnp.where(jnp.sum(size) <= self.bound, y, shrunk)
+
+    def start_vector(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    @property
+    def diameter(self) -> float:
+        """2 · radius."""
+        return float(2 * self.bound)
+
+    @property
+    def radius(self) -> float:
+        """max ‖x‖₂ = radius."""
+        return float(self.bound)
+
+
+class L2Ball(VectorSet):
+    """{x : ‖x‖₂ ≤ radius}.
+
+    lmo(d) = −radius · d/‖d‖₂, and −radius · e_1 for d = 0. O(d).
+    """
+
+    bound: np.ndarray
+    shape: Shape | None = eqx.field(static=True)
+
+    def __init__(self, radius: float, shape: int | Shape | None = None) -> None:
+        self.bound = positive(radius, "L2Ball", "radius")
+        self.shape = as_shape(shape, "L2Ball")
+
+    def lmo_vector(self, d: Array) -> Array:
+        # Dividing by the largest entry first keeps the squares from under- and overflowing.
+        largest = jnp.max(jnp.abs(d))
+        first = jnp.zeros_like(d).at[0].set(1.0)
+        direction = jnp.where(largest > 0, d / jnp.where(largest > 0, largest, 1.0), first)
+        return -self.bound * direction / jnp.sqrt(jnp.sum(direction * direction))
+
+    def contains_vector(self, x: Array, tol: float) -> Array:
+        return within(jnp.sqrt(jnp.sum(x * x)), self.bound, tol)
+
+    def project_vector(self, y: Array) -> Array:
+        return y * jnp.minimum(1.0, self.bound / jnp.maximum(jnp.sqrt(jnp.sum(y * y)), self.bound))
+
+    def start_vector(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    @property
+    def diameter(self) -> float:
+        """2 · radius."""
+        return float(2 * self.bound)
+
+    @property
+    def radius(self) -> float:
+        """max ‖x‖₂ = radius."""
+        return float(self.bound)
+
+
+class LInfBall(VectorSet):
+    """{x : |x_i| ≤ radius for every i}.
+
+    lmo(d) = −radius · sign(d), +radius where d_i = 0. O(d).
+    """
+
+    bound: np.ndarray
+    shape: Shape | None = eqx.field(static=True)
+
+    def __init__(self, radius: float, shape: int | Shape | None = None) -> None:
+        self.bound = positive(radius, "LInfBall", "radius")
+        self.shape = as_shape(shape, "LInfBall")
+
+    def lmo_vector(self, d: Array) -> Array:
+        return jnp.where(d > 0, -self.bound, self.bound)
+
+    def contains_vector(self, x: Array, tol: float) -> Array:
+        return within(jnp.max(jnp.abs(x)), self.bound, tol)
+
+    def project_vector(self, y: Array) -> Array:
+        return jnp.clip(y, -self.bound, self.bound)
+
+    def start_vector(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    @property
+    def diameter(self) -> float:
+        """2 · radius · √d."""
+        return float(2 * self.bound) * self.dimension**0.5
+
+    @property
+    def radius(self) -> float:
+        """max ‖x‖₂ = radius · √d."""
+        return float(self.bound) * self.dimension**0.5

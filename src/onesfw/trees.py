@@ -1,0 +1,83 @@
+"""Arithmetic on pytrees of float arrays: every x, d and vertex in the library is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+Tree = Any  # a pytree of float arrays
+Array = jax.Array
+
+
+def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
+    """The tree as one vector, and the way back. A tree of one leaf costs nothing."""
+    return ravel_pytree(jax.tree.map(jnp.asarray, tree))
+
+
+def is_floating(leaf: Any) -> bool:
+    """Whether a leaf is a floating array (keys and integer leaves are not)."""
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic) and jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+def cast(tree: Tree, dtype: Any) -> Tree:
+    """The floating leaves of a tree in another dtype; everything else as it is."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_floating(leaf) else leaf, tree)
+
+
+def dtype_of(tree: Tree) -> np.dtype:
+    """The common dtype of a tree's leaves."""
+    return np.dtype(jnp.result_type(*jax.tree.leaves(tree)))
+
+
+def dot(a: Tree, b: Tree) -> Array:
+    """⟨a, b⟩ summed over all leaves."""
+    return sum(jax.tree.leaves(jax.tree.map(lambda p, q: jnp.sum(p * q), a, b)), start=jnp.zeros((), dtype_of(a)))
+
+
+def squared_norm(a: Tree) -> Array:
+    """‖a‖² over all leaves."""
+    return dot(a, a)
+
+
+def subtract(a: Tree, b: Tree) -> Tree:
+    """a − b."""
+    return jax.tree.map(jnp.subtract, a, b)
+
+
+def add(a: Tree, b: Tree) -> Tree:
+    """a + b."""
+    return jax.tree.map(jnp.add, a, b)
+
+
+def scale(factor: Any, a: Tree) -> Tree:
+    """factor · a."""
+    return jax.tree.map(lambda leaf: factor * leaf, a)
+
+
+def zeros_like(tree: Tree) -> Tree:
+    """Zeros of the same shapes and dtypes; accepts `jax.ShapeDtypeStruct` leaves."""
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), tree)
+
+
+def shapes(tree: Tree) -> Tree:
+    """The tree's shapes and dtypes."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), tree)
+
+
+def all_finite(tree: Tree) -> Array:
+    """Whether no leaf holds a NaN or an infinity."""
+    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]
+    return jnp.all(jnp.stack(leaves)) if leaves else jnp.asarray(True)
+
+
+def describe(tree: Tree) -> str:
+    """Shapes in words, for error messages: `(20,)` or `{'w': (20,), 'b': ()}`."""
+    leaves = jax.tree.leaves(tree)
+    if len(leaves) == 1 and jax.tree.structure(tree) == jax.tree.structure(0):
+        return str(tuple(leaves[0].shape))
+    return str(jax.tree.map(lambda leaf: tuple(leaf.shape), tree))
