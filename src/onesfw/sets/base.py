@@ -7,6 +7,8 @@ A new set needs one method, `lmo`. Everything else has a default that is correct
 from __future__ import annotations
 
 import abc
+import math
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -15,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw import trees
+from onesfw.sets.membership import within_distance
+from onesfw.sets.parameters import Shape
 from onesfw.trees import Array, Tree
-
-Shape = tuple[int, ...]
 
 
 class ConvexSet(eqx.Module):
@@ -48,45 +50,27 @@ class ConvexSet(eqx.Module):
         raise NotImplementedError(f"{type(self).__name__} has no projection; choose an algorithm that only needs `lmo`")
 
     def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
-        """The smallest box that contains K, coordinate by coordinate, from 2d calls of the oracle."""
+        """The smallest box that contains K, coordinate by coordinate: by default from 2d calls of the oracle."""
         zero, unravel = trees.ravel(trees.zeros_like(known(self, like)))
-        axes = jnp.eye(zero.size, dtype=zero.dtype)
+        places = jax.lax.iota(jnp.int32, zero.size)
 
         def extent(sign: float) -> Tree:
-            def along(axis: Array) -> Array:
-                return jnp.sum(axis * trees.ravel(self.lmo(unravel(sign * axis)))[0])
+            def along(place: Array) -> Array:
+                axis = jnp.where(places == place, jnp.asarray(sign, zero.dtype), zero)
+                return trees.ravel(self.lmo(unravel(axis)))[0][place]
 
-            return unravel(jax.lax.map(along, axes))
+            return unravel(jax.lax.map(along, places))
 
         return extent(1.0), extent(-1.0)
 
     def contains(self, x: Tree, tol: float = 1e-6) -> Any:
         """Whether x lies in K up to `tol`, in units of max(1, the size of what bounds K).
 
-        The default minimises ½‖y − x‖² over y in K by Frank-Wolfe with exact line search. It stops inside when the
-        distance is below `tol`, and outside when the gap proves that the distance cannot come down to it.
+        The default minimises ½‖y − x‖² over y in K by pairwise Frank-Wolfe (Lacoste-Julien and Jaggi 2015), which
+        converges linearly on polytopes, also where x lies on a face. It stops inside when the distance is below `tol`,
+        and outside when the gap proves that the distance cannot come down to it.
         """
-        x = jax.tree.map(jnp.asarray, x)
-        size = 1.0 + jnp.sqrt(trees.squared_norm(self.start(x)))
-
-        def undecided(state: tuple[Array, Tree, Array, Array]) -> Array:
-            count, _, distance, gap = state
-            outside = distance * distance - gap > (tol * size) ** 2
-            return (count < 10_000) & (distance > tol * size) & ~outside
-
-        def improve(state: tuple[Array, Tree, Array, Array]) -> tuple[Array, Tree, Array, Array]:
-            count, y, _, _ = state
-            gradient = trees.subtract(y, x)
-            towards = trees.subtract(self.lmo(gradient), y)
-            gap = -trees.dot(gradient, towards)
-            length = jnp.clip(gap / jnp.maximum(trees.squared_norm(towards), 1e-30), 0.0, 1.0)
-            y = trees.add(y, trees.scale(length, towards))
-            return count + 1, y, jnp.sqrt(trees.squared_norm(gradient)), 2 * gap
-
-        infinity = jnp.asarray(jnp.inf, trees.dtype_of(x))
-        state = (jnp.asarray(0), self.start(x), infinity, infinity)
-        _, _, distance, _ = jax.lax.while_loop(undecided, improve, state)
-        return trees.all_finite(x) & (distance <= tol * size)
+        return within_distance(self.lmo, self.start(x), x, tol)
 
     @property
     def diameter(self) -> float:
@@ -100,7 +84,7 @@ class ConvexSet(eqx.Module):
         lower, upper = self.bounds()
         return float(jnp.sqrt(trees.squared_norm(jax.tree.map(lambda a, b: jnp.maximum(abs(a), abs(b)), lower, upper))))
 
-    def nonnegative(self, like: Tree) -> bool:
+    def nonnegative(self, like: Tree | None = None) -> bool:
         """Whether every member of K has only non-negative entries."""
         lower, _ = self.bounds(like)
         return all(bool(jnp.all(leaf >= 0)) for leaf in jax.tree.leaves(lower))
@@ -130,25 +114,48 @@ class VectorSet(ConvexSet):
         """`start` on a vector; the default is a vertex."""
         return self.lmo_vector(jnp.zeros_like(like))
 
+    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
+        """`bounds` on a vector; the default asks the oracle 2d times."""
+        return ConvexSet.bounds(self, like)
+
     def lmo(self, d: Tree) -> Tree:
         """A vertex of K that minimises ⟨d, v⟩: the linear minimisation oracle."""
-        vector, unravel = trees.ravel(d)
+        vector, unravel = self.as_vector(d)
         return unravel(trees.cast(self, vector.dtype).lmo_vector(vector))
 
     def contains(self, x: Tree, tol: float = 1e-6) -> Any:
         """Whether x lies in K: no constraint is violated by more than tol · max(1, its own size)."""
-        vector, _ = trees.ravel(x)
+        vector, _ = self.as_vector(x)
         return jnp.all(jnp.isfinite(vector)) & trees.cast(self, vector.dtype).contains_vector(vector, tol)
 
     def project(self, y: Tree) -> Tree:
         """argmin over x in K of ‖x − y‖₂."""
-        vector, unravel = trees.ravel(y)
+        vector, unravel = self.as_vector(y)
         return unravel(trees.cast(self, vector.dtype).project_vector(vector))
 
     def start(self, like: Tree) -> Tree:
         """A member of K in the shapes and dtypes of `like`."""
-        vector, unravel = trees.ravel(trees.zeros_like(like))
+        vector, unravel = self.as_vector(trees.zeros_like(like))
         return unravel(trees.cast(self, vector.dtype).start_vector(vector))
+
+    def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
+        """The smallest box that contains K, coordinate by coordinate."""
+        vector, unravel = self.as_vector(trees.zeros_like(known(self, like)))
+        lower, upper = trees.cast(self, vector.dtype).bounds_vector(vector)
+        return unravel(lower), unravel(upper)
+
+    def as_vector(self, x: Tree) -> tuple[Array, Callable[[Array], Tree]]:
+        """x as one vector and the way back, or a sentence where x does not have the set's shape."""
+        vector, unravel = trees.ravel(x)
+        if self.shape is not None:
+            leaves = jax.tree.leaves(x)
+            alone = len(leaves) == 1
+            if (np.shape(leaves[0]) != self.shape) if alone else (vector.size != math.prod(self.shape)):
+                raise ValueError(
+                    f"{type(self).__name__} has shape {self.shape}, got {trees.describe(x)}: "
+                    "give the set and x the same shape"
+                )
+        return vector, unravel
 
     def template(self) -> Tree | None:
         """The shapes of K's members as a tree of tuples, or None where x0 must tell."""
@@ -175,31 +182,3 @@ def known(constraint: ConvexSet, like: Tree | None) -> Tree:
 def is_shape(node: Any) -> bool:
     """Whether a node of a template is a shape: a tuple of integers."""
     return isinstance(node, tuple) and all(isinstance(size, int) for size in node)
-
-
-def as_shape(shape: int | tuple[int, ...] | None, name: str) -> Shape | None:
-    """A shape argument in one form; an integer is a vector's length."""
-    if shape is None:
-        return None
-    sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
-        raise ValueError(f"{name}: shape must hold positive integers, got {shape!r}")
-    return tuple(int(size) for size in sizes)
-
-
-def positive(value: Any, name: str, what: str) -> np.ndarray:
-    """A positive finite number as an array leaf, or a sentence that names the argument."""
-    try:
-        number = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name}: {what} must be a number, got {value!r}") from None
-    if number.ndim != 0:
-        raise ValueError(f"{name}: {what} must be one number, got an array of shape {number.shape}")
-    if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name}: {what} must be positive and finite, got {value!r}")
-    return number
-
-
-def within(value: Any, bound: Any, tol: float) -> Any:
-    """value ≤ bound up to tol · max(1, |bound|)."""
-    return value <= bound + tol * jnp.maximum(1.0, jnp.abs(bound))

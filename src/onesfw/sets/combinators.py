@@ -1,0 +1,256 @@
+"""Sets made of sets: a product over the parts of a pytree, a shift, a scaling."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw import trees
+from onesfw.sets.base import ConvexSet, known
+from onesfw.sets.parameters import Parameter, is_number, matched, numbers, positive
+from onesfw.trees import Tree
+
+
+def is_set(node: Any) -> bool:
+    """Whether a node of a tree of sets is a set."""
+    return isinstance(node, ConvexSet)
+
+
+class Product(ConvexSet):
+    """K₁ × K₂ × …: one set per subtree of x, so that the tree of sets is a prefix of x's tree.
+
+    lmo(d) = (lmo₁(d₁), lmo₂(d₂), …), for ⟨d, v⟩ is a sum over the parts. The cost is the sum of theirs.
+    """
+
+    sets: Tree
+
+    def __init__(self, sets: Tree) -> None:
+        leaves = jax.tree.leaves(sets, is_leaf=is_set)
+        if not leaves:
+            raise ValueError("Product: the tree of sets is empty; give at least one set")
+        for leaf in leaves:
+            if not is_set(leaf):
+                raise TypeError(f"Product: every leaf of the tree must be a set, got {leaf!r}")
+        self.sets = sets
+
+    def parts(self) -> list[ConvexSet]:
+        """The sets, in the order of the tree's leaves."""
+        return jax.tree.leaves(self.sets, is_leaf=is_set)
+
+    def split(self, x: Tree) -> list[Tree]:
+        """The subtree of x that belongs to each set."""
+        structure: Any = jax.tree.structure(self.sets, is_leaf=is_set)
+        try:
+            return structure.flatten_up_to(x)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"Product: x must have the tree of sets as a prefix of its own tree: {error}") from None
+
+    def join(self, parts: list[Any]) -> Tree:
+        """A tree with one subtree per set."""
+        return jax.tree.unflatten(jax.tree.structure(self.sets, is_leaf=is_set), parts)
+
+    def lmo(self, d: Tree) -> Tree:
+        """The oracle of every part on its own subtree."""
+        return self.join([part.lmo(g) for part, g in zip(self.parts(), self.split(d), strict=True)])
+
+    def lmo_memory(self, like: Tree) -> Tree:
+        """The memory of every part."""
+        return tuple(part.lmo_memory(g) for part, g in zip(self.parts(), self.split(like), strict=True))
+
+    def lmo_from(self, d: Tree, memory: Tree) -> tuple[Tree, Tree]:
+        """`lmo_from` of every part."""
+        done = [part.lmo_from(g, m) for part, g, m in zip(self.parts(), self.split(d), memory, strict=True)]
+        return self.join([vertex for vertex, _ in done]), tuple(new for _, new in done)
+
+    def template(self) -> Tree | None:
+        """The templates of the parts; None as soon as one is not known."""
+        shapes = [part.template() for part in self.parts()]
+        return None if any(shape is None for shape in shapes) else self.join(shapes)
+
+    def start(self, like: Tree) -> Tree:
+        """The starts of the parts."""
+        return self.join([part.start(g) for part, g in zip(self.parts(), self.split(like), strict=True)])
+
+    def project(self, y: Tree) -> Tree:
+        """The projections of the parts: ‖x − y‖² is a sum over them."""
+        return self.join([part.project(g) for part, g in zip(self.parts(), self.split(y), strict=True)])
+
+    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+        """Whether every part contains its subtree."""
+        inside = [part.contains(g, tol) for part, g in zip(self.parts(), self.split(x), strict=True)]
+        return jnp.all(jnp.stack([jnp.asarray(each) for each in inside]))
+
+    def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
+        """The boxes around the parts."""
+        likes = [None] * len(self.parts()) if like is None else self.split(like)
+        boxes = [part.bounds(g) for part, g in zip(self.parts(), likes, strict=True)]
+        return self.join([lower for lower, _ in boxes]), self.join([upper for _, upper in boxes])
+
+    @property
+    def diameter(self) -> float:
+        """√(Σ diameter²), exact where the parts' are."""
+        return math.hypot(*(part.diameter for part in self.parts()))
+
+    @property
+    def radius(self) -> float:
+        """√(Σ radius²), exact where the parts' are."""
+        return math.hypot(*(part.radius for part in self.parts()))
+
+    def nonnegative(self, like: Tree | None = None) -> bool:
+        """Whether every part is."""
+        likes = [None] * len(self.parts()) if like is None else self.split(like)
+        return all(part.nonnegative(g) for part, g in zip(self.parts(), likes, strict=True))
+
+
+class Shifted(ConvexSet):
+    """{x + offset : x ∈ K}, the offset being a number, an array, or a pytree like x.
+
+    lmo(d) = lmo_K(d) + offset. The cost is K's.
+    """
+
+    set: ConvexSet
+    offset: Tree
+
+    def __init__(self, set: ConvexSet, offset: Any) -> None:
+        self.set = checked(set, "Shifted")
+        self.offset = numbers(offset, "Shifted", "offset")
+
+    def move(self, x: Tree) -> Tree:
+        """x + offset."""
+        return trees.add(x, matched(self.offset, x, "Shifted", "offset"))
+
+    def back(self, x: Tree) -> Tree:
+        """x − offset."""
+        x = jax.tree.map(jnp.asarray, x)
+        return trees.subtract(x, matched(self.offset, x, "Shifted", "offset"))
+
+    def lmo(self, d: Tree) -> Tree:
+        """lmo_K(d) + offset."""
+        return self.move(self.set.lmo(d))
+
+    def lmo_memory(self, like: Tree) -> Tree:
+        """K's."""
+        return self.set.lmo_memory(like)
+
+    def lmo_from(self, d: Tree, memory: Tree) -> tuple[Tree, Tree]:
+        """K's vertex, shifted, and K's memory."""
+        vertex, memory = self.set.lmo_from(d, memory)
+        return self.move(vertex), memory
+
+    def template(self) -> Tree | None:
+        """K's, or else the offset's where it is no plain number."""
+        template = self.set.template()
+        if template is None and not any(is_number(leaf) for leaf in jax.tree.leaves(self.offset)):
+            return jax.tree.map(np.shape, self.offset)
+        return template
+
+    def start(self, like: Tree) -> Tree:
+        """K's start, shifted."""
+        return self.move(self.set.start(like))
+
+    def project(self, y: Tree) -> Tree:
+        """project_K(y − offset) + offset."""
+        return self.move(self.set.project(self.back(y)))
+
+    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+        """Whether K contains x − offset."""
+        return self.set.contains(self.back(x), tol)
+
+    def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
+        """The box around K, shifted."""
+        lower, upper = self.set.bounds(known(self, like))
+        return self.move(lower), self.move(upper)
+
+    @property
+    def diameter(self) -> float:
+        """K's."""
+        return self.set.diameter
+
+    @property
+    def radius(self) -> float:
+        """An upper bound: the least of radius_K + ‖offset‖ and the far corner of the box around the set."""
+        offset = matched(self.offset, known(self, None), "Shifted", "offset")
+        return min(self.set.radius + float(jnp.sqrt(trees.squared_norm(offset))), ConvexSet.radius.fget(self))  # type: ignore[attr-defined]
+
+
+class Scaled(ConvexSet):
+    """{factor · x : x ∈ K}, factor > 0.
+
+    lmo(d) = factor · lmo_K(d). The cost is K's.
+    """
+
+    set: ConvexSet
+    factor: Parameter
+
+    def __init__(self, set: ConvexSet, factor: float) -> None:
+        self.set = checked(set, "Scaled")
+        self.factor = positive(factor, "Scaled", "factor")
+
+    def times(self, x: Tree) -> Tree:
+        """factor · x."""
+        return jax.tree.map(lambda leaf: jnp.asarray(self.factor, leaf.dtype) * leaf, x)
+
+    def divided(self, x: Tree) -> Tree:
+        """x / factor."""
+        x = jax.tree.map(jnp.asarray, x)
+        return jax.tree.map(lambda leaf: leaf / jnp.asarray(self.factor, leaf.dtype), x)
+
+    def lmo(self, d: Tree) -> Tree:
+        """factor · lmo_K(d)."""
+        return self.times(self.set.lmo(d))
+
+    def lmo_memory(self, like: Tree) -> Tree:
+        """K's."""
+        return self.set.lmo_memory(like)
+
+    def lmo_from(self, d: Tree, memory: Tree) -> tuple[Tree, Tree]:
+        """K's vertex, scaled, and K's memory."""
+        vertex, memory = self.set.lmo_from(d, memory)
+        return self.times(vertex), memory
+
+    def template(self) -> Tree | None:
+        """K's."""
+        return self.set.template()
+
+    def start(self, like: Tree) -> Tree:
+        """K's start, scaled."""
+        return self.times(self.set.start(like))
+
+    def project(self, y: Tree) -> Tree:
+        """factor · project_K(y / factor)."""
+        return self.times(self.set.project(self.divided(y)))
+
+    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+        """Whether K contains x / factor; a factor below one does not make the tolerance finer than `tol`."""
+        finest: Any = tol * jnp.maximum(1.0, 1.0 / self.factor)
+        return self.set.contains(self.divided(x), finest)
+
+    def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
+        """The box around K, scaled."""
+        lower, upper = self.set.bounds(like)
+        return self.times(lower), self.times(upper)
+
+    @property
+    def diameter(self) -> float:
+        """factor · diameter_K."""
+        return float(self.factor) * self.set.diameter
+
+    @property
+    def radius(self) -> float:
+        """factor · radius_K."""
+        return float(self.factor) * self.set.radius
+
+    def nonnegative(self, like: Tree | None = None) -> bool:
+        """K's answer."""
+        return self.set.nonnegative(like)
+
+
+def checked(value: Any, name: str) -> ConvexSet:
+    """A set, or a sentence."""
+    if not is_set(value):
+        raise TypeError(f"{name}: set must be a set of onesfw.sets, got {value!r}")
+    return value
