@@ -31,7 +31,7 @@ def cast(tree: Tree, dtype: Any) -> Tree:
 
 def dtype_of(tree: Tree) -> np.dtype:
     """The common dtype of a tree's leaves."""
-    return np.dtype(jnp.result_type(*jax.tree.leaves(tree)))
+    return np.result_type(*(leaf.dtype for leaf in jax.tree.leaves(tree)))
 
 
 def dot(a: Tree, b: Tree) -> Array:
@@ -57,6 +57,13 @@ def add(a: Tree, b: Tree) -> Tree:
 def scale(factor: Any, a: Tree) -> Tree:
     """factor · a."""
     return jax.tree.map(lambda leaf: factor * leaf, a)
+
+
+def compensated_add(total: Tree, lost: Tree, increment: Tree) -> tuple[Tree, Tree]:
+    """total + increment, and the rounding error to take off the next increment (Kahan's summation)."""
+    corrected = jax.tree.map(jnp.subtract, increment, lost)
+    new = jax.tree.map(jnp.add, total, corrected)
+    return new, jax.tree.map(lambda n, t, c: (n - t) - c, new, total, corrected)
 
 
 def zeros_like(tree: Tree) -> Tree:

@@ -1,0 +1,44 @@
+"""Checks of arguments: each failure is a sentence that names the argument and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """`; did you mean 'x'?`, or nothing where no name is near."""
+    near = difflib.get_close_matches(name, list(names), 1, 0.4)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def choose(name: Any, names: Iterable[str], argument: str) -> None:
+    """Raise a sentence that suggests the nearest right name."""
+    names = list(names)
+    if not isinstance(name, str):
+        raise TypeError(f"{argument} must be one of {', '.join(map(repr, names))}, got {name!r}")
+    if name not in names:
+        known = ", ".join(map(repr, names))
+        raise ValueError(f"{argument}={name!r} is not known; choose one of {known}{nearest(name, names)}")
+
+
+def number(value: Any, argument: str, least: float, *, strict: bool = False) -> float:
+    """A finite real number of at least (strictly above) `least`."""
+    above = "above" if strict else "of at least"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{argument} must be a number {above} {least:g}, got {value!r}")
+    if not math.isfinite(value) or value < least or (strict and value == least):
+        raise ValueError(f"{argument} must be a finite number {above} {least:g}, got {value!r}")
+    return float(value)
+
+
+def whole_number(value: Any, argument: str, least: int) -> int:
+    """An integer of at least `least`; 1e5 counts as one."""
+    checked = number(value, argument, least)
+    if checked != int(checked):
+        raise ValueError(f"{argument} must be a whole number, got {value!r}")
+    return int(value)

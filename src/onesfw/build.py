@@ -1,0 +1,194 @@
+"""From a user's arguments to a checked `Run`: every mistake is a sentence before anything is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw import capabilities, schedules, trees
+from onesfw.algorithms import DR_SUBMODULAR, Algorithm
+from onesfw.arguments import number, whole_number
+from onesfw.driver import Run
+from onesfw.evaluate import evaluation_steps, evaluator_for
+from onesfw.objectives import Objective
+from onesfw.sets import ConvexSet, VectorSet
+from onesfw.sets.base import is_shape
+from onesfw.trees import Array, Tree
+
+MEMBERSHIP = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}  # how far outside K x0 may lie
+MOST_SAMPLES = 2**31 - 1  # samples are numbered in 32 bits
+
+
+def build_run(
+    objective: Any,
+    constraint: Any,
+    start: Tree,
+    given: bool,
+    sign: int,
+    *,
+    steps: Any,
+    algorithm: Any,
+    evaluate: Any,
+    every: Any,
+    gap_tol: Any,
+    time_limit: Any,
+    callbacks: Any,
+) -> Run:
+    """The run, checked; to be called in the precision of `start`, which `starting_point` made."""
+    steps = whole_number(steps, "steps", 1)
+    gap_tol = None if gap_tol is None else number(gap_tol, "gap_tol", 0, strict=True)
+    time_limit = None if time_limit is None else number(time_limit, "time_limit", 0, strict=True)
+    callbacks = tuple(callbacks) if isinstance(callbacks, Iterable) else (callbacks,)
+    for callback in callbacks:
+        if not callable(callback):
+            raise TypeError(f"callbacks must be functions of (row, x), got {callback!r}")
+    x0 = member(start, given, constraint)
+    if algorithm.setting == DR_SUBMODULAR:
+        check_continuous_greedy(x0, given, constraint, sign, gap_tol)
+        x0 = trees.zeros_like(x0)
+    estimator = algorithm.estimator(objective)
+    capabilities.check(estimator.needs, objective.offers, algorithm.name, type(objective).__name__)
+    samples = estimator.counts(objective, steps).samples
+    if capabilities.FULL_GRADIENT in estimator.needs:
+        samples = 0  # full passes draw nothing
+    if samples > MOST_SAMPLES:
+        raise ValueError(f"steps: {steps:,} steps draw {samples:,} samples; at most {MOST_SAMPLES:,} can be numbered")
+    objective.check(trees.shapes(x0), samples)
+    if evaluator_for(evaluate, objective, constraint, sign) is None and gap_tol is not None:
+        raise ValueError("gap_tol needs a gap: leave evaluate=None, or give a number of samples")
+    check_schedules(algorithm, steps)
+    return Run(
+        objective=objective,
+        constraint=constraint,
+        algorithm=algorithm,
+        estimator=estimator,
+        x0=x0,
+        steps=steps,
+        sign=sign,
+        evaluate=evaluate,
+        pauses=evaluation_steps(every, steps, gap_tol is not None),
+        gap_tol=gap_tol,
+        time_limit=time_limit,
+        callbacks=callbacks,
+    )
+
+
+def require_types(objective: Any, constraint: Any, algorithm: Any) -> None:
+    """Raise a sentence where one of the three nouns is something else."""
+    kinds = (
+        (objective, Objective, "objective", "an Expectation, NonOblivious or FiniteSum"),
+        (constraint, ConvexSet, "constraint", "a set from onesfw.sets, such as L1Ball(5.0, shape=20)"),
+        (algorithm, Algorithm, "algorithm", "a recipe that was called, such as one_sfw()"),
+    )
+    for value, kind, argument, wanted in kinds:
+        if not isinstance(value, kind):
+            raise TypeError(f"{argument} must be {wanted}, got {getattr(value, '__name__', repr(value))}")
+
+
+def as_key(key: Any) -> Array:
+    """A JAX key from an integer seed or a key."""
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        if not 0 <= key < 2**32:
+            raise ValueError(f"key must be a seed in 0..2^32 − 1, got {key}")
+        return jax.random.key(int(key))
+    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ():
+        return key
+    if isinstance(key, jax.Array | np.ndarray) and key.dtype == np.uint32 and key.shape == (2,):
+        return jax.random.wrap_key_data(jnp.asarray(key))
+    raise TypeError(f"key must be an integer seed or one JAX key, got {key!r}")
+
+
+def starting_point(x0: Any, constraint: ConvexSet) -> Tree:
+    """x0 as arrays of one floating dtype; without it the set's own shapes, in float32."""
+    if x0 is None:
+        template = constraint.template()
+        if template is None:
+            name = type(constraint).__name__
+            raise TypeError(f"x0: {name} does not know its shape; pass x0= here, or shape= to the set")
+        return jax.tree.map(lambda shape: jax.ShapeDtypeStruct(shape, np.float32), template, is_leaf=is_shape)
+    leaves, structure = jax.tree.flatten(x0)
+    if not leaves:
+        raise ValueError("x0 holds no array; pass an array or a pytree of arrays")
+    arrays = [np.float32(leaf) if type(leaf) is float else leaf for leaf in leaves]
+    arrays = [leaf if isinstance(leaf, jax.Array) else np.asarray(leaf) for leaf in arrays]
+    for array in arrays:
+        if array.dtype not in MEMBERSHIP:
+            raise TypeError(f"x0 must hold float32 or float64 numbers, got {array.dtype}: convert with .astype(float)")
+        if array.size == 0:
+            raise ValueError("x0 has an empty leaf; every leaf needs at least one entry")
+    if len({array.dtype for array in arrays}) > 1:
+        raise TypeError("x0 mixes float32 and float64 leaves; give all leaves one dtype")
+    return jax.tree.unflatten(structure, arrays)
+
+
+def member(start: Tree, given: bool, constraint: ConvexSet) -> Tree:
+    """The starting point, checked against the set's shape, its oracle and its membership test."""
+    check_shape(start, constraint)
+    name = type(constraint).__name__
+    try:
+        vertex = jax.eval_shape(constraint.lmo, trees.shapes(start))
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(f"constraint: {name}.lmo failed on x of shape {trees.describe(start)}: {reason}") from error
+    if trees.describe(vertex) != trees.describe(start):
+        raise ValueError(
+            f"constraint: {name}.lmo must return the shapes of x, {trees.describe(start)}, "
+            f"got {trees.describe(vertex)}"
+        )
+    if not given:
+        return jax.tree.map(jnp.asarray, constraint.start(start))
+    x0 = jax.tree.map(jnp.asarray, start)
+    if not bool(trees.all_finite(x0)):
+        raise ValueError("x0 holds NaN or infinite values; start from a member of the constraint")
+    if not bool(constraint.contains(x0, MEMBERSHIP[trees.dtype_of(x0)])):
+        remedy = "leave x0 out to start at a member the set chooses"
+        raise ValueError(f"x0 lies outside the constraint {name}; {remedy}, or move it inside with constraint.project(x0)")
+    return x0
+
+
+def check_shape(start: Tree, constraint: ConvexSet) -> None:
+    """Raise a sentence where x0 does not have the set's shape; a vector set takes any tree of the right size."""
+    template = constraint.template()
+    if template is None:
+        return
+    wanted = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s, np.float32), template, is_leaf=is_shape)
+    same = trees.describe(wanted) == trees.describe(start)
+    size, expected = (sum(leaf.size for leaf in jax.tree.leaves(t)) for t in (start, wanted))
+    several = len(jax.tree.leaves(start)) > 1
+    if not same and not (isinstance(constraint, VectorSet) and several and size == expected):
+        raise ValueError(
+            f"x0 has shape {trees.describe(start)}, but the constraint {type(constraint).__name__} has shape "
+            f"{trees.describe(wanted)}; give both the same shape"
+        )
+
+
+def check_continuous_greedy(x0: Tree, given: bool, constraint: ConvexSet, sign: int, gap_tol: float | None) -> None:
+    """The terms of the dr_submodular setting (PAPER: Theorem 3; x_1 = 0, K in the non-negative orthant)."""
+    if sign > 0:
+        raise ValueError("algorithm: the dr_submodular setting maximises; call maximize, or choose another setting")
+    if given and any(bool(jnp.any(leaf != 0)) for leaf in jax.tree.leaves(x0)):
+        raise ValueError("x0: the dr_submodular setting starts at 0; leave x0 out, or pass zeros to set the dtype")
+    if gap_tol is not None:
+        raise ValueError("gap_tol: the dr_submodular setting runs all its steps; use time_limit or fewer steps")
+    if not constraint.nonnegative(trees.shapes(x0)):
+        raise ValueError(
+            f"constraint: the dr_submodular setting needs a set of non-negative vectors, which {type(constraint).__name__} "
+            "is not; use SubSimplex, Knapsack or a Box with lower >= 0"
+        )
+
+
+def check_schedules(algorithm: Algorithm, steps: int) -> None:
+    """Raise a sentence where ρ or η leaves [0, 1], or a continuous-greedy run would not end in K."""
+    schedules.check(algorithm.rho, "rho", steps)
+    schedules.check(algorithm.eta, "eta", steps)
+    if algorithm.setting == DR_SUBMODULAR:
+        total = sum(
+            float(np.sum(algorithm.eta(np.arange(t, min(t + 1_000_000, steps + 1)), steps)))
+            for t in range(1, steps + 1, 1_000_000)
+        )
+        if abs(total - 1.0) > 1e-6:
+            raise ValueError(f"eta must add up to 1 over a dr_submodular run; over {steps:,} steps it gives {total:g}")

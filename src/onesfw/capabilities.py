@@ -1,0 +1,22 @@
+"""What an estimator may need of an objective, and what to do where it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+OBLIVIOUS = "samples whose distribution does not depend on x"
+DENSITY = "a log-density of the samples"
+FULL_GRADIENT = "a full gradient"
+
+REMEDIES = {
+    OBLIVIOUS: "write the objective as Expectation or FiniteSum, or choose one of the corrections 'hessian', "
+    "'difference' and 'importance'",
+    DENSITY: "write the objective as NonOblivious with log_prob=",
+    FULL_GRADIENT: "write the objective as FiniteSum; a deterministic function is a FiniteSum over one row",
+}
+
+
+def check(needs: Set[str], offers: Set[str], algorithm: str, objective: str) -> None:
+    """Raise a sentence that names the algorithm, the objective, what is missing and the remedy."""
+    for need in sorted(needs - offers):
+        raise TypeError(f"{algorithm} needs {need}, which objective {objective} does not offer: {REMEDIES[need]}")

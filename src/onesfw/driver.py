@@ -1,0 +1,278 @@
+"""The only loop of the library: compiled chunks, and between them evaluation, budgets, callbacks and counting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw import loop, trees
+from onesfw.algorithms import Algorithm
+from onesfw.compilation import Program, join, split
+from onesfw.estimators import Estimator
+from onesfw.evaluate import CONFIDENCE, Evaluation, evaluator_for
+from onesfw.objectives import Objective
+from onesfw.progress import ProgressBar
+from onesfw.sets import ConvexSet
+from onesfw.status import Status
+from onesfw.trees import Array, Tree
+
+CHUNK_SECONDS = 0.25
+GROWTH = 8  # of a chunk's length over the one before, while its speed is still unknown
+
+Callback = Callable[[dict[str, Any], Tree], Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A checked problem: everything a run needs but its key."""
+
+    objective: Objective
+    constraint: ConvexSet
+    algorithm: Algorithm
+    estimator: Estimator
+    x0: Tree
+    steps: int
+    sign: int
+    """+1 minimises, −1 maximises: the only place where the two differ."""
+    evaluate: Any = None
+    pauses: Sequence[int] = ()
+    """After which steps to evaluate."""
+    gap_tol: float | None = None
+    time_limit: float | None = None
+    callbacks: Sequence[Callback] = ()
+
+
+@dataclass
+class Outcome:
+    """What one run, or one batch of replicates under `vmap`, has come to."""
+
+    x: Tree
+    x_last: Tree
+    state: loop.RunState
+    status: list[Status]
+    steps: int
+    final: Evaluation | None
+    rows: list[dict[str, Any]]
+    seconds: float
+    evaluation_seconds: float
+    failed_step: int | None = None
+
+
+@dataclass
+class Programs:
+    """The compiled parts of a run, shared by all its replicates."""
+
+    chunk: Callable[..., tuple[loop.RunState, Array]]
+    evaluate: Callable[[Array, Tree], Evaluation] | None
+    start: loop.RunState
+    seconds: float
+
+
+def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs:
+    """Trace and compile a run; with `replicates`, for that many keys at once under `vmap`."""
+    algorithm, dtype = run.algorithm, trees.dtype_of(run.x0)
+    arrays, rest = split((run.objective, run.constraint, run.estimator))
+    arrays = jax.tree.map(jnp.asarray, trees.cast(arrays, dtype))
+    objective, constraint, estimator = join(arrays, rest)
+    block = loop.block_length(objective, estimator, key)
+    keep = algorithm.output == "random"
+    start = loop.initial(constraint, estimator, algorithm.step, run.x0, run.steps, keep)
+
+    def chunk(arrays: Tree, key: Array, state: loop.RunState, *rest_of: Array) -> tuple[loop.RunState, Array]:
+        objective, constraint, estimator = join(arrays, rest)
+        body = loop.chunk(objective, constraint, estimator, algorithm.step, run.sign, block)
+        return body(key, state, *rest_of)
+
+    def measure(arrays: Tree, key: Array, x: Tree) -> Evaluation:
+        objective, constraint, _ = join(arrays, rest)
+        evaluate = evaluator_for(run.evaluate, objective, constraint, run.sign)
+        assert evaluate is not None
+        return evaluate(loop.streams(key).evaluation, x)
+
+    wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
+    one = jnp.int32(1)
+    schedule = jax.ShapeDtypeStruct((loop.CHUNK,), dtype)
+    if replicates is not None:
+        start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (replicates, *leaf.shape)), start)
+        chunk = jax.vmap(chunk, (None, 0, 0, None, None, None, None))
+        measure = jax.vmap(measure, (None, 0, 0))
+    program = Program(chunk, arrays, key, start, one, one, schedule, schedule)
+    evaluation = Program(measure, arrays, key, start.previous) if wanted else None
+    return Programs(
+        chunk=lambda *args: program(arrays, *args),
+        evaluate=None if evaluation is None else lambda key, x: evaluation(arrays, key, x),
+        start=start,
+        seconds=program.seconds + (evaluation.seconds if evaluation else 0.0),
+    )
+
+
+@dataclass
+class Driver:
+    """One run from its first step to its last."""
+
+    run: Run
+    programs: Programs
+    key: Array
+    interrupted: threading.Event
+    bar: ProgressBar
+    replicate: int | None = None
+    done: int = 0
+    weight: float = 0.0
+    length: int = 1
+    seconds: float = 0.0
+    evaluation_seconds: float = 0.0
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    failed_step: int | None = None
+
+    def __post_init__(self) -> None:
+        self.state = self.programs.start
+        self.begun = time.perf_counter()
+        batched = jnp.ndim(self.key) > 0
+        self.count = self.key.shape[0] if batched else 1
+        self.measured: Evaluation | None = None
+
+    def go(self) -> Outcome:
+        """Run until something ends it."""
+        status: list[Status] | None = None
+        pauses = list(self.run.pauses)
+        while status is None:
+            while pauses and pauses[0] <= self.done:
+                pauses.pop(0)
+            status = self.advance(min(pauses[0] if pauses else self.run.steps, self.run.steps))
+            if status is None and pauses and self.done == pauses[0]:
+                status = self.look()
+            if status is None and self.done >= self.run.steps:
+                status = [Status.STEPS_DONE] * self.count
+            if status is None:
+                status = self.budget()
+        return self.finish(status)
+
+    def budget(self) -> list[Status] | None:
+        """Whether the clock or the user has ended the run."""
+        if self.interrupted.is_set():
+            return [Status.INTERRUPTED] * self.count
+        if self.run.time_limit is not None and time.perf_counter() - self.begun >= self.run.time_limit:
+            return [Status.TIME_UP] * self.count
+        return None
+
+    def schedules(self, first: int, count: int) -> tuple[Array, Array]:
+        """ρ and the step's weights for a chunk, computed in float64 and cast."""
+        algorithm, steps = self.run.algorithm, self.run.steps
+        dtype = trees.dtype_of(self.run.x0)
+        t = np.arange(first, first + count, dtype=np.int64)
+        rho, weight = np.zeros(loop.CHUNK), np.zeros(loop.CHUNK)
+        rho[:count] = np.where(t == 1, 1.0, algorithm.rho(t, steps))
+        weight[:count] = algorithm.step.weights(algorithm.eta(t + algorithm.t0, steps), steps)
+        self.chunk_weight = float(weight[:count].sum())
+        return jnp.asarray(rho, dtype), jnp.asarray(weight, dtype)
+
+    def advance(self, target: int) -> list[Status] | None:
+        """One chunk of at most `target − done` steps, of about a quarter of a second."""
+        count = max(1, min(self.length, loop.CHUNK, target - self.done))
+        first = self.done + 1
+        begun = time.perf_counter()
+        rho, weight = self.schedules(first, count)
+        state, finite = self.programs.chunk(self.key, self.state, jnp.int32(first), jnp.int32(count), rho, weight)
+        finite = np.asarray(finite)
+        elapsed = time.perf_counter() - begun
+        if not finite.all():
+            return self.last_finite(count, rho, weight)
+        self.seconds += elapsed
+        self.state, self.done, self.weight = state, self.done + count, self.weight + self.chunk_weight
+        self.bar.advance(count * self.count)
+        self.length = max(1, min(int(CHUNK_SECONDS / max(elapsed / count, 1e-9)), self.length * GROWTH, loop.CHUNK))
+        if self.run.time_limit is not None:
+            left = self.run.time_limit - (time.perf_counter() - self.begun)
+            self.length = max(1, min(self.length, int(left / max(elapsed / count, 1e-9)) or 1))
+        return None
+
+    def last_finite(self, count: int, rho: Array, weight: Array) -> list[Status]:
+        """Replay a chunk that ended with NaN or infinity: find the first bad step and keep the state before it."""
+        first = jnp.int32(self.done + 1)
+        good, bad = 0, count
+        state, broken = self.state, np.zeros(self.count, bool)
+        while bad - good > 1 or not broken.any():
+            middle = bad if bad - good == 1 else (good + bad) // 2
+            trial, finite = self.programs.chunk(self.key, self.state, first, jnp.int32(middle), rho, weight)
+            finite = np.atleast_1d(np.asarray(finite))
+            if finite.all():
+                good, state = middle, trial
+            else:
+                bad, broken = middle, ~finite
+        algorithm = self.run.algorithm
+        t = np.arange(self.done + 1, self.done + 1 + good)
+        self.weight += float(algorithm.step.weights(algorithm.eta(t + algorithm.t0, self.run.steps), self.run.steps).sum())
+        self.state, self.done = state, self.done + good
+        self.failed_step = self.done + 1
+        return [Status.NOT_FINITE if b else Status.COMPANION for b in broken]
+
+    def current(self) -> Tree:
+        """The member of K that the run would return now, x_{t+1} after t steps."""
+        if self.done == 0:
+            return self.state.previous
+        return self.run.algorithm.step.output(self.state.step, self.weight)
+
+    def look(self) -> list[Status] | None:
+        """Evaluate, note a row of the trace, call the callbacks, and compare the gap with `gap_tol`."""
+        x = self.current()
+        self.measured = self.measure(x)
+        row = self.row(self.measured)
+        self.rows.append(row)
+        if self.measured is not None and self.count == 1:
+            self.bar.note(f"value {float(np.ravel(row['value'])[0]):.6g}")
+        wishes = [callback(dict(row), x) for callback in self.run.callbacks]
+        if any(wish is False for wish in wishes):
+            return [Status.STOPPED] * self.count
+        if self.run.gap_tol is not None and self.measured is not None:
+            limit = np.asarray(self.measured.gap) + CONFIDENCE * np.asarray(self.measured.gap_stderr)
+            if np.all(limit <= self.run.gap_tol):
+                return [Status.GAP_REACHED] * self.count
+        return None
+
+    def measure(self, x: Tree) -> Evaluation | None:
+        """F and the gap at x; the time it takes is kept apart."""
+        begun = time.perf_counter()
+        try:
+            if callable(self.run.evaluate):
+                value = float(self.run.evaluate(x))
+                return Evaluation(*(np.float64(v) for v in (value, 0.0, np.nan, np.nan)))
+            if self.programs.evaluate is None:
+                return None
+            return Evaluation(*(np.asarray(v, np.float64) for v in self.programs.evaluate(self.key, x)))
+        finally:
+            self.evaluation_seconds += time.perf_counter() - begun
+
+    def row(self, measured: Evaluation | None) -> dict[str, Any]:
+        """A row of the trace."""
+        counts = self.run.estimator.counts(self.run.objective, self.done)
+        missing = np.full(self.count, np.nan) if self.count > 1 else np.nan
+        row: dict[str, Any] = {"step": self.done, **counts._asdict(), "lmo_calls": self.done, "seconds": self.seconds}
+        for name in Evaluation._fields:
+            row[name] = missing if measured is None else getattr(measured, name)
+            if np.ndim(row[name]) == 0:
+                row[name] = float(row[name])
+        if self.replicate is not None:
+            row["replicate"] = self.replicate
+        return row
+
+    def finish(self, status: list[Status]) -> Outcome:
+        """The outcome, with the paper's output measured once more where it is not the last iterate."""
+        last = self.current()
+        if not self.rows or self.rows[-1]["step"] != self.done:
+            self.measured = self.measure(last)
+            self.rows.append(self.row(self.measured))
+        x, final = last, self.measured
+        if self.run.algorithm.output == "random" and Status.GAP_REACHED not in status:
+            x = self.state.chosen
+            final = self.measure(x)
+        return Outcome(
+            x, last, self.state, status, self.done, final, self.rows, self.seconds, self.evaluation_seconds,
+            self.failed_step,
+        )

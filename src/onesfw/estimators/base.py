@@ -1,0 +1,50 @@
+"""What an estimator is to the library: d_t, from the objective, x_t, x_{t−1} and step t's randomness."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Set
+from typing import Any, NamedTuple
+
+import equinox as eqx
+
+from onesfw.trees import Array, Tree
+
+
+class OracleCounts(NamedTuple):
+    """How often a method has asked the objective, counted as its listing in the literature asks."""
+
+    samples: int
+    gradients: int
+    hvps: int
+
+
+class Estimator(eqx.Module):
+    """d_t = estimator(F, x_t, x_{t−1}, z_t, ρ_t).
+
+    `update` runs inside the compiled loop; whatever does not depend on x belongs in `draws`, which is computed for a
+    block of steps at once.
+    """
+
+    @property
+    @abc.abstractmethod
+    def needs(self) -> Set[str]:
+        """Which of the names in `capabilities` the objective must offer."""
+
+    @abc.abstractmethod
+    def init(self, x: Tree) -> Tree:
+        """The state before the first step; it has a field `d`."""
+
+    @abc.abstractmethod
+    def draws(self, objective: Any, key: Array, t: Array) -> Tree:
+        """Step t's randomness: a pure function of (key, t)."""
+
+    @abc.abstractmethod
+    def update(
+        self, objective: Any, state: Tree, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array
+    ) -> Tree:
+        """The state after step t, whose field `d` is d_t. At t = 1 `previous` is x itself and ρ_1 = 1."""
+
+    @abc.abstractmethod
+    def counts(self, objective: Any, steps: int) -> OracleCounts:
+        """Oracle calls of the first `steps` steps."""

@@ -1,0 +1,163 @@
+"""Δ̃_t: what one sample says about ∇F(x_t) − ∇F(x_{t−1}).
+
+Each correction draws z at a point x̄ of the segment [x_{t−1}, x_t] and returns the gradient term at x̄ (`gradient`),
+the change Δ̃ (`change`), and F̃(x̄; z) (`value`), which feeds the baseline. With u = x_t − x_{t−1}:
+
+| correction   | x̄                | Δ̃                                                     | gradients, HVPs |
+|--------------|-------------------|--------------------------------------------------------|-----------------|
+| same_sample  | any: z is oblivious | ∇F̃(x_t; z) − ∇F̃(x_{t−1}; z) (Algorithm 2)            | 2, 0            |
+| hessian      | uniform           | ∇²h(x̄) u (eq. 6)                                       | 1, 1            |
+| difference   | uniform           | eq. (8), the Hessians replaced by gradient differences | 3, 0            |
+| importance   | the midpoint      | ∇h(x_t) − ∇h(x_{t−1})                                  | 3, 0            |
+| as_printed   | uniform           | eq. (6), and a gradient term without the score         | 1, 1            |
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Set
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from onesfw import trees
+from onesfw.capabilities import DENSITY, OBLIVIOUS
+from onesfw.trees import Array, Tree
+
+
+class Increment(NamedTuple):
+    """One sample's contribution to d_t."""
+
+    gradient: Tree
+    change: Tree
+    value: Array
+
+
+class Correction(eqx.Module):
+    """A rule for Δ̃_t. `gradients` and `hvps` are its costs at a step t ≥ 2; the first step needs one gradient.
+
+    What a correction does not use (`uses_place`: the random a, `uses_baseline`) is neither drawn nor kept.
+    """
+
+    uses_place: eqx.AbstractClassVar[bool]
+    uses_baseline: eqx.AbstractClassVar[bool]
+    gradients: eqx.AbstractClassVar[int]
+    hvps: eqx.AbstractClassVar[int]
+    needs: eqx.AbstractClassVar[Set[str]]
+
+    @abc.abstractmethod
+    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+        """The increment from one draw; a ~ U[0, 1] places x̄ = a x + (1 − a) x_{t−1}."""
+
+
+def between(a: Any, x: Tree, previous: Tree) -> Tree:
+    """x(a) = a x_t + (1 − a) x_{t−1}."""
+    return jax.tree.map(lambda now, before: a * now + (1 - a) * before, x, previous)
+
+
+class SameSample(Correction):
+    """Algorithm 2: both gradients on the same z, which must not depend on x."""
+
+    uses_place: ClassVar[bool] = False
+    uses_baseline: ClassVar[bool] = False
+    gradients: ClassVar[int] = 2
+    hvps: ClassVar[int] = 0
+    needs: ClassVar[Set[str]] = frozenset({OBLIVIOUS})
+
+    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+        h = objective.at(draw, x, baseline)
+        gradient = h.gradient(x)
+        return Increment(gradient, trees.subtract(gradient, h.gradient(previous)), baseline)
+
+
+class Hessian(Correction):
+    """Algorithm 1 with the exact Hessian-vector product of h, eq. (6)."""
+
+    uses_place: ClassVar[bool] = True
+    uses_baseline: ClassVar[bool] = True
+    gradients: ClassVar[int] = 1
+    hvps: ClassVar[int] = 1
+    needs: ClassVar[Set[str]] = frozenset()
+
+    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+        point = between(a, x, previous)
+        h = objective.at(draw, point, baseline)
+        gradient, change = h.hvp(point, trees.subtract(x, previous))
+        return Increment(gradient, change, h.integrand(point))
+
+
+class Difference(Correction):
+    """Algorithm 1 with eq. (8): ∇²ψ u by a difference of ∇ψ along the segment, for ψ = F̃ and ψ = log p.
+
+    `delta=None` spans the whole segment: ∇ψ(x_t) − ∇ψ(x_{t−1}), whose error is of second order in ‖u‖, which stays in K
+    and divides by nothing. A number δ ≤ 1/2 takes the window [a − δ, a + δ], cut at the ends of the segment and divided by
+    its true length. (The paper's δ_t ∝ η_t needs constants nobody has and loses float32.)
+    """
+
+    delta: float | None = eqx.field(static=True, default=None)
+    uses_place: ClassVar[bool] = True
+    uses_baseline: ClassVar[bool] = True
+    gradients: ClassVar[int] = 3
+    hvps: ClassVar[int] = 0
+    needs: ClassVar[Set[str]] = frozenset({DENSITY})
+
+    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+        point, u = between(a, x, previous), trees.subtract(x, previous)
+        h = objective.at(draw, point, baseline)
+        low = jnp.zeros_like(a) if self.delta is None else jnp.maximum(a - self.delta, 0.0)
+        high = jnp.ones_like(a) if self.delta is None else jnp.minimum(a + self.delta, 1.0)
+        left, right = between(low, x, previous), between(high, x, previous)
+
+        def along(gradient: Any) -> Tree:
+            return trees.scale(1 / (high - low), trees.subtract(gradient(right), gradient(left)))
+
+        value, slope = jax.value_and_grad(h.integrand)(point)
+        score = jax.grad(h.log_prob)(point)
+        centred = value - (baseline if objective.baseline else 0.0)
+        stretch, climb = trees.dot(score, u), trees.dot(slope, u)
+        change = jax.tree.map(
+            lambda f, p, g, s: f + centred * p + (centred * stretch + climb) * s + stretch * g,
+            along(jax.grad(h.integrand)),
+            along(jax.grad(h.log_prob)),
+            slope,
+            score,
+        )
+        gradient = jax.tree.map(lambda g, s: g + centred * s, slope, score)
+        return Increment(gradient, change, value)
+
+
+class Importance(Correction):
+    """∇h(x_t) − ∇h(x_{t−1}) with z drawn at the midpoint: unbiased, no Hessian, no second-order smoothness.
+
+    At the midpoint each factor of the weight is at most 2 for Bernoulli and categorical p, even at the boundary.
+    """
+
+    uses_place: ClassVar[bool] = False
+    uses_baseline: ClassVar[bool] = True
+    gradients: ClassVar[int] = 3
+    hvps: ClassVar[int] = 0
+    needs: ClassVar[Set[str]] = frozenset({DENSITY})
+
+    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+        point = between(0.5, x, previous)
+        h = objective.at(draw, point, baseline)
+        change = trees.subtract(h.gradient(x), h.gradient(previous))
+        return Increment(h.gradient(point), change, h.integrand(point))
+
+
+class AsPrinted(Correction):
+    """Algorithm 1 to the letter: the gradient term ∇F̃(x_t; z_t) lacks F̃ ∇log p. Kept to show that it stalls."""
+
+    uses_place: ClassVar[bool] = True
+    uses_baseline: ClassVar[bool] = False
+    gradients: ClassVar[int] = 1
+    hvps: ClassVar[int] = 1
+    needs: ClassVar[Set[str]] = frozenset({DENSITY})
+
+    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+        point = between(a, x, previous)
+        h = objective.at(draw, point, jnp.zeros_like(baseline))
+        _, change = h.hvp(point, trees.subtract(x, previous))
+        return Increment(jax.grad(h.integrand)(x), change, jnp.zeros_like(baseline))

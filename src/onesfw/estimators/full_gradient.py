@@ -1,0 +1,40 @@
+"""d_t = ∇F(x_t), by a pass over all rows of a finite sum: the reference without noise."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any, NamedTuple
+
+from onesfw import trees
+from onesfw.capabilities import FULL_GRADIENT
+from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.trees import Array, Tree
+
+
+class State(NamedTuple):
+    """The gradient at the last iterate."""
+
+    d: Tree
+
+
+class FullGradient(Estimator):
+    """The exact gradient; every step counts n samples and n gradients."""
+
+    @property
+    def needs(self) -> Set[str]:
+        return {FULL_GRADIENT}
+
+    def init(self, x: Tree) -> State:
+        return State(trees.zeros_like(x))
+
+    def draws(self, objective: Any, key: Array, t: Array) -> Tree:
+        return ()
+
+    def update(
+        self, objective: Any, state: Tree, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array
+    ) -> State:
+        _, gradient = objective.full_value_and_gradient(x)
+        return State(gradient)
+
+    def counts(self, objective: Any, steps: int) -> OracleCounts:
+        return OracleCounts(objective.n * steps, objective.n * steps, 0)

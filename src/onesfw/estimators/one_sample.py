@@ -1,0 +1,122 @@
+"""The paper's estimator: d_t = (1 − ρ_t)(d_{t−1} + Δ̃_t) + ρ_t g_t, from one sample (or a batch) a step."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from onesfw import trees
+from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.corrections import Correction, Increment
+from onesfw.trees import Array, Tree
+
+LARGEST_CONSTANT = 100.0  # of the adaptive ρ_t = c/(t + c − 2)
+
+
+class Moments(NamedTuple):
+    """Running means behind the adaptive ρ: m² of (t−1)²‖Δ̃_t‖², s² of ‖g_t − Δ̃_t − d_{t−1}‖²."""
+
+    change: Array
+    noise: Array
+
+
+class State(NamedTuple):
+    """What step t + 1 needs of the steps before it; what is not used is an empty tuple and costs nothing."""
+
+    d: Tree
+    baseline: Tree
+    moments: Tree
+
+
+class OneSample(Estimator):
+    """Algorithms 1 and 2 of Zhang, Shen, Mokhtari, Hassani and Karbasi (2020), by the choice of the correction.
+
+    `batch` samples are averaged in each step. `adaptive` replaces ρ_t by c/(t + c − 2), where c balances the drift of
+    the gradient against its noise as both have been observed up to step t − 1: a heuristic of this library.
+    """
+
+    correction: Correction
+    batch: int = eqx.field(static=True, default=1)
+    adaptive: bool = eqx.field(static=True, default=False)
+
+    @property
+    def needs(self) -> Set[str]:
+        return self.correction.needs
+
+    def init(self, x: Tree) -> State:
+        zero = jnp.zeros((), trees.dtype_of(x))
+        return State(
+            trees.zeros_like(x),
+            zero if self.correction.uses_baseline else (),
+            Moments(zero, zero) if self.adaptive else (),
+        )
+
+    def draws(self, objective: Any, key: Array, t: Array) -> tuple[Tree, Tree]:
+        samples, places = jax.random.split(key)
+        numbers = (t - 1) * self.batch + jnp.arange(self.batch, dtype=t.dtype)
+        draw = jax.vmap(lambda number: objective.draw(samples, number))(numbers)
+        if not self.correction.uses_place:
+            return draw, ()
+        return draw, jax.random.uniform(jax.random.fold_in(places, t), (self.batch,))
+
+    def update(
+        self, objective: Any, state: State, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array
+    ) -> State:
+        increment = self.increment(objective, draws, x, previous, state.baseline, rho.dtype)
+        moments, baseline = state.moments, state.baseline
+        if self.adaptive:
+            steps = t.astype(rho.dtype)
+            rho = adaptive_rho(moments, steps)
+            moments = observe(moments, increment, state.d, steps)
+        if self.correction.uses_baseline:
+            baseline = baseline + (increment.value.astype(rho.dtype) - baseline) / t.astype(rho.dtype)
+        d = jax.tree.map(
+            lambda old, change, gradient: (1 - rho) * (old + change) + rho * gradient,
+            state.d,
+            increment.change,
+            increment.gradient,
+        )
+        return State(d, baseline, moments)
+
+    def increment(
+        self, objective: Any, draws: Tree, x: Tree, previous: Tree, baseline: Tree, dtype: Any
+    ) -> Increment:
+        """The mean increment over the batch."""
+        known = baseline if self.correction.uses_baseline else jnp.zeros((), dtype)
+
+        def one(draws: Tree) -> Increment:
+            draw, a = draws
+            place = a.astype(dtype) if self.correction.uses_place else jnp.zeros((), dtype)
+            return self.correction(objective, draw, place, x, previous, known)
+
+        if self.batch == 1:
+            return one(jax.tree.map(lambda leaf: leaf[0], draws))
+        return jax.tree.map(lambda leaf: jnp.mean(leaf, 0), jax.vmap(one)(draws))
+
+    def counts(self, objective: Any, steps: int) -> OracleCounts:
+        """The first step needs one gradient per sample, the others what the correction says."""
+        later = max(steps - 1, 0)
+        gradients = min(steps, 1) + later * self.correction.gradients
+        return OracleCounts(self.batch * steps, self.batch * gradients, self.batch * later * self.correction.hvps)
+
+
+def adaptive_rho(moments: Moments, t: Array) -> Array:
+    """ρ_t = c/(t + c − 2), c = (1 + √(1 + 4m²/s²))/2 at most 100; ρ_1 = ρ_2 = 1."""
+    ratio = moments.change / jnp.maximum(moments.noise, jnp.finfo(t.dtype).tiny)
+    c = jnp.minimum((1 + jnp.sqrt(1 + 4 * ratio)) / 2, LARGEST_CONSTANT)
+    return jnp.where(t <= 2, jnp.ones_like(t), c / (t + c - 2))
+
+
+def observe(moments: Moments, increment: Increment, d: Tree, t: Array) -> Moments:
+    """The running means after step t ≥ 2; the first step says nothing about either."""
+    change = (t - 1) ** 2 * trees.squared_norm(increment.change)
+    before = trees.subtract(increment.gradient, increment.change)
+    noise = trees.squared_norm(trees.subtract(before, d))
+    weight = jnp.where(t >= 2, 1 / jnp.maximum(t - 1, 1), 0.0)
+    return Moments(
+        moments.change + weight * (change - moments.change), moments.noise + weight * (noise - moments.noise)
+    )

@@ -1,0 +1,107 @@
+"""The compiled loop: d_t, the vertex, the step, for as many steps as it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from onesfw import trees
+from onesfw.estimators import Estimator
+from onesfw.objectives import Objective
+from onesfw.sets import ConvexSet
+from onesfw.steps import Step, StepState
+from onesfw.trees import Array, Tree
+
+CHUNK = 1 << 16  # steps whose ρ and η are handed over at once
+BLOCK = 4096  # steps whose randomness is computed at once, fewer where draws are large
+BLOCK_BYTES = 1 << 18
+
+
+class RunState(NamedTuple):
+    """Everything step t + 1 needs of the past."""
+
+    step: StepState
+    previous: Tree
+    """x_{t−1}"""
+    estimate: Tree
+    """the estimator's state; its field `d` is d_t"""
+    memory: Tree
+    """what the linear minimisation oracle remembers"""
+    chosen: Tree
+    """x_o so far, or nothing where it is not wanted"""
+
+
+class Keys(NamedTuple):
+    """Independent streams of a run's key."""
+
+    draws: Array
+    reservoir: Array
+    evaluation: Array
+
+
+def streams(key: Array) -> Keys:
+    """The streams of a run."""
+    return Keys(*(jax.random.fold_in(key, i) for i in range(3)))
+
+
+def initial(constraint: ConvexSet, estimator: Estimator, step: Step, x: Tree, horizon: Any, keep: bool) -> RunState:
+    """The state before step 1."""
+    state = step.init(x, horizon)
+    point = step.point(state)
+    return RunState(state, point, estimator.init(point), constraint.lmo_memory(point), point if keep else ())
+
+
+def block_length(objective: Objective, estimator: Estimator, key: Array) -> int:
+    """How many steps' draws are computed together: a power of two, so that their arrays stay in the cache."""
+    draws = jax.eval_shape(lambda k, t: estimator.draws(objective, k, t), key, jnp.int32(1))
+    size = sum(leaf.size * getattr(leaf.dtype, "itemsize", 8) for leaf in jax.tree.leaves(draws))
+    return max(16, min(BLOCK, 1 << max(0, (BLOCK_BYTES // max(1, size)).bit_length() - 1)))
+
+
+def chunk(
+    objective: Objective, constraint: ConvexSet, estimator: Estimator, step: Step, sign: int, block: int
+) -> Callable[..., tuple[RunState, Array]]:
+    """The function (key, state, first, count, rho, weight) ↦ (state after `count` steps, whether it is finite).
+
+    Step numbers begin at `first`. Blocks lie on a fixed grid of steps, so that step t's randomness comes out of the
+    same place of the same array, to the last bit, however the run is cut into chunks.
+    """
+
+    def run(
+        key: Array, state: RunState, first: Array, count: Array, rho: Array, weight: Array
+    ) -> tuple[RunState, Array]:
+        keys = streams(key)
+
+        def steps_of_block(b: Array, state: RunState) -> RunState:
+            offset = b * block
+            numbers = offset + 1 + jnp.arange(block, dtype=jnp.int32)
+            draws = jax.vmap(lambda t: estimator.draws(objective, keys.draws, t))(numbers)
+            chances = jax.vmap(lambda t: jax.random.uniform(jax.random.fold_in(keys.reservoir, t)))(numbers)
+
+            def one_step(i: Array, state: RunState) -> RunState:
+                t = offset + 1 + i
+                place = t - first
+                x = step.point(state.step)
+                chosen = state.chosen
+                if jax.tree.leaves(chosen):  # keep x_t with probability 1/t: a reservoir of one
+                    chosen = lax.cond(chances[i] * t < 1, lambda new, old: new, lambda new, old: old, x, chosen)
+                here = jax.tree.map(lambda leaf: leaf[i], draws)
+                estimate = estimator.update(objective, state.estimate, x, state.previous, here, rho[place], t)
+                direction = estimate.d if sign > 0 else trees.scale(-1, estimate.d)
+                vertex, memory = constraint.lmo_from(direction, state.memory)
+                vertex = jax.tree.map(lambda v, leaf: v.astype(leaf.dtype), vertex, x)
+                return RunState(step.advance(state.step, vertex, weight[place]), x, estimate, memory, chosen)
+
+            low = jnp.maximum(first - 1 - offset, 0)
+            high = jnp.minimum(first - 1 + count - offset, block)
+            return lax.fori_loop(low, high, one_step, state)
+
+        begin, end = (first - 1) // block, (first - 1 + count + block - 1) // block
+        state = lax.fori_loop(begin, end, steps_of_block, state)
+        return state, trees.all_finite((step.point(state.step), state.estimate))
+
+    return run

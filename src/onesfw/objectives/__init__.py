@@ -1,0 +1,8 @@
+"""F: how to sample z, and its value, gradient and Hessian-vector product."""
+
+from onesfw.objectives.base import Objective, Surrogate
+from onesfw.objectives.expectation import Expectation
+from onesfw.objectives.finite_sum import FiniteSum
+from onesfw.objectives.non_oblivious import NonOblivious
+
+__all__ = ["Expectation", "FiniteSum", "NonOblivious", "Objective", "Surrogate"]

@@ -1,0 +1,132 @@
+"""F(x) = (1/n) Σ_i loss(x, row_i): an expectation over the rows of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from onesfw import trees
+from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS
+from onesfw.objectives.base import (
+    Objective,
+    Surrogate,
+    require_callable,
+    require_scalar,
+    shape_of,
+    surrogate,
+)
+from onesfw.objectives.indices import shuffled_index, uniform_index
+from onesfw.trees import Array, Tree
+
+SLICE_BYTES = 1 << 22  # rows that a full pass works on at once
+
+
+class FiniteSum(Objective):
+    """F(x) = mean of loss(x, row) over the n rows of `data`, a pytree of arrays with a leading axis of length n.
+
+    Rows are drawn uniformly, independently with `replacement=True`, in a fresh random order at every pass otherwise.
+    `indices` fixes the order instead: sample s is row indices[s].
+    """
+
+    loss: Callable[..., Any] = eqx.field(static=True)
+    data: Tree
+    indices: Array | None
+    replacement: bool = eqx.field(static=True)
+
+    def __init__(
+        self, loss: Callable[..., Any], data: Tree, *, replacement: bool = True, indices: Any | None = None
+    ) -> None:
+        require_callable(loss, "FiniteSum", "loss")
+        self.loss, self.replacement = loss, bool(replacement)
+        self.data = checked_data(data)
+        self.indices = None if indices is None else checked_indices(indices, self.n)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return int(jax.tree.leaves(self.data)[0].shape[0])
+
+    @property
+    def offers(self) -> Set[str]:
+        return {OBLIVIOUS, FULL_GRADIENT}
+
+    def draw(self, key: Array, number: Array) -> Array:
+        if self.indices is not None:
+            return self.indices[number]
+        if self.replacement:
+            return uniform_index(key, number, self.n)
+        return shuffled_index(key, number, self.n)
+
+    def at(self, draw: Tree, point: Tree, baseline: Array) -> Surrogate:
+        row = jax.tree.map(lambda leaf: leaf[draw], self.data)
+        return surrogate(lambda y: self.loss(y, row))
+
+    def full_value_and_gradient(self, x: Tree) -> tuple[Array, Tree]:
+        """F(x) and ∇F(x), from one pass over the rows in slices with compensated sums."""
+        row_bytes = sum(leaf.size // self.n * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.data))
+        rows = max(1, min(self.n, SLICE_BYTES // max(1, row_bytes)))
+
+        def slice_sum(first: Any, count: int) -> tuple[Array, Tree]:
+            part = jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, first, count), self.data)
+            return jax.value_and_grad(lambda y: jnp.sum(jax.vmap(self.loss, (None, 0))(y, part)))(x)
+
+        def accumulate(i: Array, state: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+            return trees.compensated_add(*state, slice_sum(i * rows, rows))
+
+        total = slice_sum(self.n - self.n % rows, self.n % rows) if self.n % rows else slice_sum(0, rows)
+        done = 0 if self.n % rows else 1
+        state = (total, trees.zeros_like(total))
+        (value, gradient), _ = lax.fori_loop(done, self.n // rows, accumulate, state)
+        return value / self.n, trees.scale(1 / self.n, gradient)
+
+    def check(self, like: Tree, samples: int) -> None:
+        row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.data)
+        require_scalar(shape_of(self.loss, "FiniteSum", "loss(x, row)", like, row), "FiniteSum", "loss(x, row)")
+        if self.indices is not None and samples > self.indices.size:
+            raise ValueError(
+                f"FiniteSum: indices holds {self.indices.size:,} rows but the run draws {samples:,} samples; "
+                "lengthen indices or lower steps"
+            )
+
+
+def checked_data(data: Tree) -> Tree:
+    """The data as arrays, or a sentence that says which leaf is wrong and how."""
+    if hasattr(data, "tocsr"):
+        raise TypeError("FiniteSum: data is a scipy sparse matrix; pass data.toarray()")
+    paths, structure = jax.tree_util.tree_flatten_with_path(data)
+    if not paths:
+        raise ValueError("FiniteSum: data holds no array; pass a pytree of arrays with one row per example")
+    leaves = []
+    for path, leaf in paths:
+        name = f"data{jax.tree_util.keystr(path)}"
+        array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
+        if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
+            raise TypeError(f"FiniteSum: {name} must hold numbers, got dtype {array.dtype}")
+        if array.ndim == 0 or array.shape[0] == 0:
+            raise ValueError(f"FiniteSum: {name} needs a leading axis with at least one row, got shape {array.shape}")
+        if leaves and array.shape[0] != leaves[0].shape[0]:
+            raise ValueError(
+                f"FiniteSum: every leaf of data needs the same number of rows; {name} has {array.shape[0]}, "
+                f"the first leaf {leaves[0].shape[0]}"
+            )
+        if trees.is_floating(array) and not bool((np if isinstance(array, np.ndarray) else jnp).isfinite(array).all()):
+            raise ValueError(f"FiniteSum: {name} holds NaN or infinite values; remove or impute them first")
+        # float64 stays on the host until a run says in which precision it is wanted.
+        leaves.append(jnp.asarray(array) if array.dtype in (np.float32, np.int32) else array)
+    return jax.tree.unflatten(structure, leaves)
+
+
+def checked_indices(indices: Any, n: int) -> np.ndarray:
+    """The fixed order of rows as int32, or a sentence."""
+    order = np.asarray(indices)
+    if order.ndim != 1 or order.size == 0 or not np.issubdtype(order.dtype, np.integer):
+        raise TypeError(f"FiniteSum: indices must be a non-empty vector of integers, got {order.dtype}{order.shape}")
+    if order.min() < 0 or order.max() >= n:
+        raise ValueError(f"FiniteSum: indices must lie in 0..{n - 1}, got {order.min()}..{order.max()}")
+    return order.astype(np.int32)

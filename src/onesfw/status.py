@@ -1,0 +1,23 @@
+"""Why a run ended: an enum whose members carry a sentence."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Status(Enum):
+    """Why a run ended. `status.value` is a sentence with advice."""
+
+    STEPS_DONE = "All steps were done."
+    GAP_REACHED = "The upper confidence limit of the Frank-Wolfe gap fell below gap_tol."
+    TIME_UP = "The time limit was reached; x is the last feasible iterate. Raise time_limit for more steps."
+    INTERRUPTED = "The run was interrupted; x is the last feasible iterate."
+    STOPPED = "A callback returned False; x is the last feasible iterate."
+    NOT_FINITE = (
+        "A gradient or an iterate became NaN or infinite; x is the last finite iterate. "
+        "Check the objective's values and derivatives near it."
+    )
+    COMPANION = "Another replicate of the same program became NaN or infinite and ended the run; x is finite."
+
+    def __str__(self) -> str:
+        return self.value
