@@ -1,4 +1,4 @@
-"""Norm balls around the origin: {x : ‖x‖_p ≤ r} for p = 1, 2, ∞."""
+"""Norm balls around the origin: {x : ‖x‖_p ≤ r}."""
 
 from __future__ import annotations
 
@@ -132,3 +132,55 @@ class LInfBall(VectorSet):
     def radius(self) -> float:
         """max ‖x‖₂ = radius · √d."""
         return float(self.bound) * self.dimension**0.5
+
+
+class LpBall(VectorSet):
+    """{x : ‖x‖_p ≤ radius}, 1 < p < ∞.
+
+    lmo(d) = −radius · sign(d) |d|^(q−1) / ‖ |d|^(q−1) ‖_p with 1/p + 1/q = 1, equality in Hölder's inequality, and
+    −radius · e_1 for d = 0. O(d).
+    """
+
+    p: Parameter
+    exponent: Parameter
+    bound: Parameter
+    shape: Shape | None = eqx.field(static=True)
+
+    def __init__(self, p: float, radius: float, shape: int | Shape | None = None) -> None:
+        self.p = positive(p, "LpBall", "p")
+        if self.p <= 1:
+            raise ValueError(
+                f"LpBall: p must be above 1 and finite, got {p!r}: use L1Ball for 1, LInfBall for infinity"
+            )
+        self.exponent = 1 / (self.p - 1)  # q − 1; in float64, for p − 1 may be small
+        self.bound = positive(radius, "LpBall", "radius")
+        self.shape = as_shape(shape, "LpBall")
+
+    def lmo_vector(self, d: Array) -> Array:
+        # With the largest entry at 1, powers can only underflow, to where they do not matter.
+        largest = jnp.max(jnp.abs(d))
+        first = jnp.zeros_like(d).at[0].set(1.0)
+        direction = jnp.where(largest > 0, d / jnp.where(largest > 0, largest, 1.0), first)
+        power = jnp.abs(direction) ** self.exponent
+        return -self.bound * jnp.sign(direction) * power / jnp.sum(power**self.p) ** (1 / self.p)
+
+    def contains_vector(self, x: Array, tol: float) -> Array:
+        largest = jnp.max(jnp.abs(x))
+        size = jnp.abs(x) / jnp.where(largest > 0, largest, 1.0)
+        return within(largest * jnp.sum(size**self.p) ** (1 / self.p), self.bound, tol)
+
+    def start_vector(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
+        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
+
+    @property
+    def diameter(self) -> float:
+        """2 · max ‖x‖₂."""
+        return 2 * self.radius
+
+    @property
+    def radius(self) -> float:
+        """max ‖x‖₂ = radius for p ≤ 2, radius · d^(1/2 − 1/p) beyond."""
+        return float(self.bound) * (self.dimension ** (0.5 - 1 / float(self.p)) if self.p > 2 else 1.0)

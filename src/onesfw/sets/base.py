@@ -66,9 +66,8 @@ class ConvexSet(eqx.Module):
     def contains(self, x: Tree, tol: float = 1e-6) -> Any:
         """Whether x lies in K up to `tol`, in units of max(1, the size of what bounds K).
 
-        The default minimises ½‖y − x‖² over y in K by pairwise Frank-Wolfe (Lacoste-Julien and Jaggi 2015), which
-        converges linearly on polytopes, also where x lies on a face. It stops inside when the distance is below `tol`,
-        and outside when the gap proves that the distance cannot come down to it.
+        The default minimises ½‖y − x‖² over y in K by fully corrective Frank-Wolfe. It stops inside when the distance
+        is below `tol`, and outside when the gap proves that the distance cannot come down to it.
         """
         return within_distance(self.lmo, self.start(x), x, tol)
 

@@ -1,0 +1,280 @@
+"""Sets of matrices described by singular values or eigenvalues; x is one matrix."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw import trees
+from onesfw.sets.base import ConvexSet, known
+from onesfw.sets.lanczos import generic_vector, largest_eigenvector
+from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
+from onesfw.sets.simplices import project_simplex
+from onesfw.trees import Array, Tree
+
+
+class MatrixSet(ConvexSet):
+    """A set of matrices: x is one 2-D leaf; subclasses are written for matrices, their parameters in x's dtype."""
+
+    shape: eqx.AbstractVar[Shape | None]
+
+    @abc.abstractmethod
+    def lmo_matrix(self, d: Array, memory: Tree) -> tuple[Array, Tree]:
+        """`lmo_from` on a matrix."""
+
+    @abc.abstractmethod
+    def contains_matrix(self, x: Array, tol: float) -> Array:
+        """`contains` on a finite matrix."""
+
+    @abc.abstractmethod
+    def start_matrix(self, like: Array) -> Array:
+        """`start` on a matrix."""
+
+    @abc.abstractmethod
+    def bounds_matrix(self, like: Array) -> tuple[Array, Array]:
+        """`bounds` on a matrix."""
+
+    def project_matrix(self, y: Array) -> Array:
+        """`project` on a matrix."""
+        raise NotImplementedError(f"{type(self).__name__} has no projection; choose an algorithm that only needs `lmo`")
+
+    def lmo(self, d: Tree) -> Tree:
+        """A vertex of K that minimises ⟨d, v⟩: the linear minimisation oracle."""
+        return self.lmo_from(d, self.lmo_memory(d))[0]
+
+    def lmo_from(self, d: Tree, memory: Tree) -> tuple[Tree, Tree]:
+        """`lmo(d)` from what the last call left; returns the vertex and the new memory."""
+        matrix, rebuild = self.as_matrix(d)
+        vertex, memory = trees.cast(self, matrix.dtype).lmo_matrix(matrix, memory)
+        return rebuild(vertex), memory
+
+    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+        """Whether x lies in K: no constraint is violated by more than tol · max(1, its own size)."""
+        matrix, _ = self.as_matrix(x)
+        finite = jnp.all(jnp.isfinite(matrix))
+        matrix = jnp.where(finite, matrix, 0.0)
+        return finite & trees.cast(self, matrix.dtype).contains_matrix(matrix, tol)
+
+    def project(self, y: Tree) -> Tree:
+        """argmin over x in K of ‖x − y‖₂ (the Frobenius norm)."""
+        matrix, rebuild = self.as_matrix(y)
+        return rebuild(trees.cast(self, matrix.dtype).project_matrix(matrix))
+
+    def start(self, like: Tree) -> Tree:
+        """A member of K in the shapes and dtypes of `like`."""
+        matrix, rebuild = self.as_matrix(trees.zeros_like(like))
+        return rebuild(trees.cast(self, matrix.dtype).start_matrix(matrix))
+
+    def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
+        """The smallest box that contains K, entry by entry."""
+        matrix, rebuild = self.as_matrix(trees.zeros_like(known(self, like)))
+        lower, upper = trees.cast(self, matrix.dtype).bounds_matrix(matrix)
+        return rebuild(lower), rebuild(upper)
+
+    def template(self) -> Tree | None:
+        """The matrix's shape, or None where x0 must tell."""
+        return self.shape
+
+    def as_matrix(self, x: Tree) -> tuple[Array, Callable[[Array], Tree]]:
+        """The one leaf of x and the way back, or a sentence where x is something else."""
+        name = type(self).__name__
+        leaves, structure = jax.tree.flatten(x)
+        if len(leaves) != 1 or np.ndim(leaves[0]) != 2:
+            raise ValueError(
+                f"{name} needs x to be one matrix, got {trees.describe(x)}; for several leaves use Product, "
+                "one set per leaf"
+            )
+        if self.shape is not None and np.shape(leaves[0]) != self.shape:
+            raise ValueError(f"{name} has shape {self.shape}, got {trees.describe(x)}: give both the same shape")
+        return jnp.asarray(leaves[0]), lambda matrix: jax.tree.unflatten(structure, [matrix])
+
+
+def matrix_shape(shape: int | Shape | None, name: str, square: bool = False) -> Shape | None:
+    """The shape of a matrix; an integer n means n × n."""
+    sizes = as_shape(shape, name)
+    if sizes is None:
+        return None
+    sizes = sizes * 2 if len(sizes) == 1 else sizes
+    if len(sizes) != 2 or (square and sizes[0] != sizes[1]):
+        kind = "a square matrix's, n or (n, n)" if square else "a matrix's, (rows, columns)"
+        raise ValueError(f"{name}: shape must be {kind}, got {shape!r}")
+    return sizes
+
+
+def blended(memory: Array) -> Array:
+    """The remembered vector with a tenth of a generic one: what it may be orthogonal to is then still found."""
+    return memory / jnp.linalg.norm(memory) + 0.1 * generic_vector(memory.size, memory.dtype)
+
+
+class NuclearBall(MatrixSet):
+    """{X : Σσ_i(X) ≤ radius}, the sum of the singular values.
+
+    lmo(D) = −radius · u₁v₁ᵀ, the leading singular vectors of D, such that ⟨D, V⟩ is within the relative `accuracy` of
+    its least value. Lanczos on the smaller Gram operator: O(mn) per iteration, some tens of iterations from a fixed
+    vector, fewer through `lmo_from`, which starts from the last one.
+    """
+
+    bound: Parameter
+    accuracy: Parameter
+    shape: Shape | None = eqx.field(static=True)
+
+    def __init__(self, radius: float, shape: int | Shape | None = None, accuracy: float = 1e-4) -> None:
+        self.bound = positive(radius, "NuclearBall", "radius")
+        self.accuracy = positive(accuracy, "NuclearBall", "accuracy")
+        self.shape = matrix_shape(shape, "NuclearBall")
+
+    def lmo_memory(self, like: Tree) -> Tree:
+        """The leading singular vector on the shorter side."""
+        (leaf,) = jax.tree.leaves(like)
+        self.as_matrix(trees.zeros_like(trees.shapes(like)))
+        return generic_vector(min(leaf.shape), leaf.dtype)
+
+    def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
+        largest = jnp.max(jnp.abs(d))
+        scaled = d / jnp.where(largest > 0, largest, 1.0)  # keeps the Gram operator from over- and underflowing
+        tall = scaled if d.shape[0] >= d.shape[1] else scaled.T
+        # A relative error of 2ε in σ² is one of ε in σ.
+        right = largest_eigenvector(lambda v: (tall @ v) @ tall, blended(memory), 2 * self.accuracy)
+        left = tall @ right
+        length = jnp.linalg.norm(left)
+        left = jnp.where(length > 0, left / jnp.where(length > 0, length, 1.0), jnp.zeros_like(left).at[0].set(1.0))
+        vertex = -self.bound * jnp.outer(left, right)
+        return (vertex if d.shape[0] >= d.shape[1] else vertex.T), right
+
+    def contains_matrix(self, x: Array, tol: float) -> Array:
+        return within(jnp.sum(jnp.linalg.svd(x, compute_uv=False)), self.bound, tol)
+
+    def project_matrix(self, y: Array) -> Array:
+        left, values, right = jnp.linalg.svd(y, full_matrices=False)
+        shrunk = (left * project_simplex(values, self.bound)) @ right
+        return jnp.where(jnp.sum(values) <= self.bound, y, shrunk)
+
+    def start_matrix(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    def bounds_matrix(self, like: Array) -> tuple[Array, Array]:
+        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
+
+    @property
+    def diameter(self) -> float:
+        """2 · radius."""
+        return float(2 * self.bound)
+
+    @property
+    def radius(self) -> float:
+        """max ‖X‖_F = radius."""
+        return float(self.bound)
+
+
+class SpectralBall(MatrixSet):
+    """{X : σ₁(X) ≤ radius}, the largest singular value.
+
+    lmo(D) = −radius · UVᵀ for D = UΣVᵀ, the polar factor, from a full SVD: O(mn · min(m, n)).
+    """
+
+    bound: Parameter
+    shape: Shape | None = eqx.field(static=True)
+
+    def __init__(self, radius: float, shape: int | Shape | None = None) -> None:
+        self.bound = positive(radius, "SpectralBall", "radius")
+        self.shape = matrix_shape(shape, "SpectralBall")
+
+    def lmo_matrix(self, d: Array, memory: Tree) -> tuple[Array, Tree]:
+        largest = jnp.max(jnp.abs(d))
+        left, _, right = jnp.linalg.svd(d / jnp.where(largest > 0, largest, 1.0), full_matrices=False)
+        return -self.bound * (left @ right), memory
+
+    def contains_matrix(self, x: Array, tol: float) -> Array:
+        return within(jnp.linalg.svd(x, compute_uv=False)[0], self.bound, tol)
+
+    def project_matrix(self, y: Array) -> Array:
+        left, values, right = jnp.linalg.svd(y, full_matrices=False)
+        return (left * jnp.minimum(values, self.bound)) @ right
+
+    def start_matrix(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    def bounds_matrix(self, like: Array) -> tuple[Array, Array]:
+        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
+
+    @property
+    def diameter(self) -> float:
+        """2 · radius · √min(m, n)."""
+        return 2 * self.radius
+
+    @property
+    def radius(self) -> float:
+        """max ‖X‖_F = radius · √min(m, n)."""
+        (leaf,) = jax.tree.leaves(known(self, None))
+        return float(self.bound) * min(leaf.shape) ** 0.5
+
+
+class Spectrahedron(MatrixSet):
+    """{X : X symmetric and positive semidefinite, tr X = total}.
+
+    lmo(D) = total · vvᵀ, v an eigenvector of the least eigenvalue of (D + Dᵀ)/2, such that vᵀDv is within
+    `accuracy` · max(|λ_min|, λ_max − λ_min) of λ_min. Lanczos: O(n²) per iteration, some tens of iterations from a
+    fixed vector, fewer through `lmo_from`, which starts from the last one.
+    """
+
+    total: Parameter
+    accuracy: Parameter
+    shape: Shape | None = eqx.field(static=True)
+
+    def __init__(self, total: float = 1.0, shape: int | Shape | None = None, accuracy: float = 1e-4) -> None:
+        self.total = positive(total, "Spectrahedron", "total")
+        self.accuracy = positive(accuracy, "Spectrahedron", "accuracy")
+        self.shape = matrix_shape(shape, "Spectrahedron", square=True)
+
+    def lmo_memory(self, like: Tree) -> Tree:
+        """The last eigenvector."""
+        (leaf,) = jax.tree.leaves(like)
+        self.as_matrix(trees.zeros_like(trees.shapes(like)))
+        return generic_vector(leaf.shape[0], leaf.dtype)
+
+    def as_matrix(self, x: Tree) -> tuple[Array, Callable[[Array], Tree]]:
+        matrix, rebuild = MatrixSet.as_matrix(self, x)
+        if matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"Spectrahedron needs x to be a square matrix, got {trees.describe(x)}")
+        return matrix, rebuild
+
+    def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
+        largest = jnp.max(jnp.abs(d))
+        scaled = d / jnp.where(largest > 0, largest, 1.0)
+        vector = largest_eigenvector(lambda v: -(scaled @ v + v @ scaled) / 2, blended(memory), self.accuracy)
+        return self.total * jnp.outer(vector, vector), vector
+
+    def contains_matrix(self, x: Array, tol: float) -> Array:
+        symmetric = jnp.all(jnp.abs(x - x.T) <= 2 * tol)
+        trace = jnp.trace(x)
+        least = jnp.linalg.eigvalsh((x + x.T) / 2)[0]
+        return symmetric & (least >= -tol) & within(trace, self.total, tol) & within(-trace, -self.total, tol)
+
+    def project_matrix(self, y: Array) -> Array:
+        values, vectors = jnp.linalg.eigh((y + y.T) / 2)
+        return (vectors * project_simplex(values, self.total)) @ vectors.T
+
+    def start_matrix(self, like: Array) -> Array:
+        return jnp.eye(like.shape[0], dtype=like.dtype) * self.total / like.shape[0]
+
+    def bounds_matrix(self, like: Array) -> tuple[Array, Array]:
+        size = like.shape[0]
+        diagonal = jnp.eye(size, dtype=bool)
+        lower = jnp.where(diagonal, 0.0 if size > 1 else self.total, -self.total / 2)
+        return lower, jnp.where(diagonal, self.total, self.total / 2)
+
+    @property
+    def diameter(self) -> float:
+        """√2 · total; 0 for the single point of 1 × 1."""
+        return 0.0 if self.shape == (1, 1) else float(self.total) * 2**0.5
+
+    @property
+    def radius(self) -> float:
+        """max ‖X‖_F = total."""
+        return float(self.total)

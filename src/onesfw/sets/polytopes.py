@@ -1,0 +1,205 @@
+"""Polytopes given by inequalities or by vertices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw import trees
+from onesfw.sets.base import ConvexSet, VectorSet
+from onesfw.sets.parameters import Parameter, Shape, finite, numbers, within
+from onesfw.sets.simplices import one_hot_at_max
+from onesfw.trees import Array, Tree
+
+NAME = "Polytope"
+
+
+class Polytope(VectorSet):
+    """{x : A_ub x ≤ b_ub, A_eq x = b_eq, lower ≤ x ≤ upper}, non-empty and bounded.
+
+    The arguments mean what they mean to `scipy.optimize.linprog`, except that without `bounds` x is free, not x ≥ 0.
+    lmo(d) is a vertex from HiGHS, on the host: one linear program per call.
+    """
+
+    A_ub: Parameter
+    b_ub: Parameter
+    A_eq: Parameter
+    b_eq: Parameter
+    lower: Parameter
+    upper: Parameter
+    inside: Parameter
+    shape: Shape = eqx.field(static=True)
+
+    def __init__(
+        self,
+        A_ub: Any = None,
+        b_ub: Any = None,
+        A_eq: Any = None,
+        b_eq: Any = None,
+        bounds: Any = None,
+    ) -> None:
+        from scipy.sparse import issparse
+
+        A_ub, A_eq = (A.toarray() if issparse(A) else A for A in (A_ub, A_eq))
+        pairs = None if bounds is None else np.array(bounds, dtype=object)
+        known_by = [A for A in (A_ub, A_eq) if A is not None] or ([] if pairs is None or pairs.ndim < 2 else [pairs.T])
+        if not known_by or np.ndim(known_by[0]) == 0:
+            raise ValueError("Polytope: give A_ub, A_eq, or one pair of bounds per coordinate")
+        size = np.shape(known_by[0])[-1]
+        self.A_ub, self.b_ub = rows(A_ub, b_ub, size, "ub")
+        self.A_eq, self.b_eq = rows(A_eq, b_eq, size, "eq")
+        self.lower, self.upper = limits(bounds, size)
+        self.shape = (size,)
+        found = linprog(np.zeros(size), self.A_ub, self.b_ub, self.A_eq, self.b_eq, np.c_[self.lower, self.upper])
+        if found.status != 0:
+            raise ValueError(f"Polytope: no point satisfies all the constraints; relax some. HiGHS: {found.message}")
+        self.inside = np.clip(found.x, self.lower, self.upper)
+        if not bounded(self.A_ub, self.A_eq, self.lower, self.upper):
+            raise ValueError("Polytope: the constraints leave a direction without end; add bounds= for the coordinates")
+
+    def lmo_vector(self, d: Array) -> Array:
+        shape = jax.ShapeDtypeStruct(d.shape, d.dtype)
+        problem = (self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.lower, self.upper)
+        return jax.pure_callback(least_vertex, shape, d, *problem, vmap_method="sequential")
+
+    def contains_vector(self, x: Array, tol: float) -> Array:
+        held = jnp.all(within(x, self.upper, tol) & within(-x, -self.lower, tol))
+        equal = self.A_eq @ x
+        held &= jnp.all(within(equal, self.b_eq, tol) & within(-equal, -self.b_eq, tol))
+        return held & jnp.all(within(self.A_ub @ x, self.b_ub, tol))
+
+    def start_vector(self, like: Array) -> Array:
+        return jnp.asarray(self.inside, like.dtype)
+
+    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
+        """From 2d linear programs."""
+        return ConvexSet.bounds(self, like)
+
+
+def rows(A: Any, b: Any, size: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """A checked pair of constraints, of no rows where none is given."""
+    if (A is None) != (b is None):
+        raise ValueError(f"{NAME}: A_{kind} and b_{kind} go together; give both or neither")
+    if A is None:
+        return np.zeros((0, size)), np.zeros(0)
+    A, b = finite(A, NAME, f"A_{kind}"), finite(b, NAME, f"b_{kind}")
+    if A.ndim != 2 or A.shape[1] != size or b.shape != A.shape[:1]:
+        raise ValueError(
+            f"{NAME}: A_{kind} must have {size} columns and b_{kind} one entry per row, "
+            f"got shapes {A.shape} and {b.shape}"
+        )
+    return A, b
+
+
+def limits(bounds: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper bounds with infinities for None: one pair for all, or one pair per coordinate."""
+    if bounds is None:
+        bounds = (None, None)
+    try:
+        pairs = np.array(bounds, dtype=object)
+        pairs = np.broadcast_to(pairs, (size, 2))
+        lower = np.array([-np.inf if low is None else low for low in pairs[:, 0]], np.float64)
+        upper = np.array([np.inf if high is None else high for high in pairs[:, 1]], np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{NAME}: bounds must be one pair (low, high), or {size} of them, got {bounds!r}") from None
+    if np.any(np.isnan(lower) | np.isnan(upper) | (lower > upper)):
+        raise ValueError(f"{NAME}: every pair of bounds must be numbers or None with low ≤ high, got {bounds!r}")
+    return lower, upper
+
+
+def bounded(A_ub: np.ndarray, A_eq: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
+    """Whether the recession cone {y : Gy ≤ 0, Hy = 0} is {0}: by Stiemke's theorem one linear program and one rank.
+
+    Some λ > 0 and μ with Gᵀλ + Hᵀμ = 0 force Gy = 0 on the cone, and full column rank then forces y = 0.
+    """
+    eye = np.eye(lower.size)
+    G = np.vstack([A_ub, eye[np.isfinite(upper)], -eye[np.isfinite(lower)]])
+    both = np.vstack([G, A_eq])
+    if np.linalg.matrix_rank(both) < lower.size:
+        return False
+    signs = [(1, None)] * len(G) + [(None, None)] * len(A_eq)
+    return linprog(np.zeros(len(both)), A_eq=both.T, b_eq=np.zeros(lower.size), bounds=signs).status == 0
+
+
+def least_vertex(d: Any, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, lower: Any, upper: Any) -> np.ndarray:
+    """HiGHS's vertex; NaN where d is not finite or the program fails, for the solver to report."""
+    cost = np.asarray(d, np.float64)
+    A_ub, b_ub, A_eq, b_eq, lower, upper = (np.asarray(a, np.float64) for a in (A_ub, b_ub, A_eq, b_eq, lower, upper))
+    if not np.all(np.isfinite(cost)):
+        return np.full_like(d, np.nan)
+    # HiGHS's tolerances are absolute: a small direction would look like none at all.
+    cost = cost / max(np.max(np.abs(cost)), np.finfo(np.float64).tiny)
+    found = linprog(cost, A_ub, b_ub, A_eq, b_eq, np.c_[lower, upper], method="highs-ds")
+    return (found.x if found.status == 0 else np.full_like(cost, np.nan)).astype(np.asarray(d).dtype)
+
+
+def linprog(cost: np.ndarray, *problem: Any, **options: Any) -> Any:
+    """`scipy.optimize.linprog`, imported at the first call: it costs a quarter of a second."""
+    from scipy.optimize import linprog as solve
+
+    return solve(cost, *problem, **options)
+
+
+class VertexHull(ConvexSet):
+    """conv{v_1, …, v_m}: the vertices are an array's rows, or a pytree's slices along the leading axis.
+
+    lmo(d) = v_i, i the first with the least ⟨d, v_i⟩. O(md).
+    """
+
+    vertices: Tree
+
+    def __init__(self, vertices: Any) -> None:
+        self.vertices = numbers(vertices, "VertexHull", "vertices")
+        sizes = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(self.vertices)}
+        if len(sizes) != 1 or () in sizes:
+            raise ValueError(
+                "VertexHull: vertices must be arrays with one row per vertex, as many in each leaf, "
+                f"got {trees.describe(self.vertices)}"
+            )
+
+    def rows_like(self, x: Tree) -> Tree:
+        """The vertices in x's dtypes, or a sentence where x has another shape."""
+        shapes = jax.tree.map(lambda leaf: leaf.shape[1:], self.vertices)
+        if jax.tree.map(np.shape, x) != shapes:
+            raise ValueError(f"VertexHull: x has shape {trees.describe(x)}, the vertices {shapes}")
+        return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), self.vertices, x)
+
+    def lmo(self, d: Tree) -> Tree:
+        """The first row with the least ⟨d, v⟩."""
+        d = jax.tree.map(jnp.asarray, d)
+        rows = self.rows_like(d)
+        scores: Any = sum(jax.tree.leaves(jax.tree.map(lambda v, g: v.reshape(len(v), -1) @ g.ravel(), rows, d)))
+        chosen = jnp.argmax(one_hot_at_max(-scores, jnp.ones_like(scores)))
+        return jax.tree.map(lambda leaf: leaf[chosen], rows)
+
+    def start(self, like: Tree) -> Tree:
+        """The mean of the vertices."""
+        return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), self.rows_like(like))
+
+    def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
+        """The least and the greatest entry in every coordinate."""
+        rows = self.vertices if like is None else self.rows_like(like)
+        return jax.tree.map(lambda v: v.min(axis=0), rows), jax.tree.map(lambda v: v.max(axis=0), rows)
+
+    def template(self) -> Tree | None:
+        """The shape of one vertex."""
+        return jax.tree.map(lambda leaf: leaf.shape[1:], self.vertices)
+
+    @property
+    def diameter(self) -> float:
+        """The largest distance between two vertices. O(m²d)."""
+        flat = self.flat()
+        return max(float(np.linalg.norm(flat[i:] - flat[i], axis=1).max()) for i in range(len(flat)))
+
+    @property
+    def radius(self) -> float:
+        """max ‖v_i‖₂."""
+        return float(np.linalg.norm(self.flat(), axis=1).max())
+
+    def flat(self) -> np.ndarray:
+        """The vertices as rows of one float64 matrix on the host."""
+        return np.hstack([np.asarray(leaf).reshape(len(leaf), -1) for leaf in jax.tree.leaves(self.vertices)])

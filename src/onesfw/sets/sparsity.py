@@ -1,0 +1,182 @@
+"""Balls whose vertices are sparse: k coordinates, or one group of coordinates, at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from onesfw.sets.base import VectorSet
+from onesfw.sets.boxes import project_knapsack
+from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
+from onesfw.sets.simplices import one_hot_at_max, project_simplex
+from onesfw.trees import Array
+
+
+class KSparse(VectorSet):
+    """{x : ‖x‖_∞ ≤ bound, ‖x‖₁ ≤ k · bound}: the convex hull of the k-sparse vectors with entries ±bound.
+
+    lmo(d) = −bound · sign(d_i) on the k coordinates with the largest |d_i|, ties to the lowest index. O(d log k).
+    """
+
+    k: int = eqx.field(static=True)
+    bound: Parameter
+    shape: Shape | None = eqx.field(static=True)
+
+    def __init__(self, k: int, bound: float, shape: int | Shape | None = None) -> None:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise TypeError(f"KSparse: k must be a whole number of coordinates, got {k!r}")
+        if k < 1:
+            raise ValueError(f"KSparse: k must be at least 1, got {k!r}")
+        self.k = int(k)
+        self.bound = positive(bound, "KSparse", "bound")
+        self.shape = as_shape(shape, "KSparse")
+
+    def lmo_vector(self, d: Array) -> Array:
+        vertex = jnp.where(d > 0, -self.bound, self.bound)
+        if self.k >= d.size:
+            return vertex
+        _, chosen = lax.top_k(jnp.abs(d), self.k)
+        return jnp.zeros_like(d).at[chosen].set(vertex[chosen])
+
+    def contains_vector(self, x: Array, tol: float) -> Array:
+        size = jnp.abs(x)
+        return within(jnp.max(size), self.bound, tol) & within(jnp.sum(size), self.k * self.bound, tol)
+
+    def project_vector(self, y: Array) -> Array:
+        return jnp.sign(y) * project_knapsack(jnp.abs(y), jnp.ones_like(y), self.k * self.bound, self.bound)
+
+    def start_vector(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
+        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
+
+    @property
+    def diameter(self) -> float:
+        """2 · bound · √min(k, d)."""
+        return 2 * self.radius
+
+    @property
+    def radius(self) -> float:
+        """max ‖x‖₂ = bound · √min(k, d)."""
+        nonzeros = self.k if self.shape is None else min(self.k, math.prod(self.shape))
+        return float(self.bound) * nonzeros**0.5
+
+
+class GroupBall(VectorSet):
+    """{x : Σ_g ‖x_g‖ ≤ radius} over groups g of coordinates, ‖·‖ the l2 or the l∞ norm.
+
+    `groups` holds a group's number for every coordinate of x. lmo(d) lives on the group whose dual norm ‖d_g‖_* is the
+    largest (the first of equals): −radius · d_g/‖d_g‖₂ for "l2", −radius · sign(d_g) for "linf". O(d).
+    """
+
+    groups: np.ndarray
+    count: int = eqx.field(static=True)
+    bound: Parameter
+    norm: str = eqx.field(static=True)
+    shape: Shape = eqx.field(static=True)
+
+    def __init__(self, groups: Any, radius: float, norm: str = "l2", shape: int | Shape | None = None) -> None:
+        groups = np.asarray(groups)
+        if groups.dtype.kind not in "iu":
+            raise TypeError(
+                f"GroupBall: groups must hold whole numbers, one per coordinate, got {groups.dtype} entries"
+            )
+        if groups.ndim == 0 or groups.size == 0 or groups.min() < 0:
+            raise ValueError("GroupBall: groups must be an array of numbers from 0 on, one per coordinate of x")
+        if norm not in ("l2", "linf"):
+            raise ValueError(f"GroupBall: norm must be 'l2' or 'linf', got {norm!r}")
+        if shape is not None and as_shape(shape, "GroupBall") != groups.shape:
+            raise ValueError(f"GroupBall: groups have shape {groups.shape}, but shape is {shape}: leave shape= out")
+        self.groups = groups.ravel().astype(np.int32)
+        self.count = int(groups.max()) + 1
+        self.bound = positive(radius, "GroupBall", "radius")
+        self.norm = norm
+        self.shape = groups.shape
+
+    def sum(self, values: Array) -> Array:
+        """Sums within the groups."""
+        return jax.ops.segment_sum(values, self.groups, self.count)
+
+    def norms(self, x: Array) -> Array:
+        """‖x_g‖ for every group, 0 for an empty one; no square under- or overflows."""
+        if self.norm == "linf":
+            return jnp.maximum(jax.ops.segment_max(jnp.abs(x), self.groups, self.count), 0.0)
+        largest = jnp.max(jnp.abs(x))
+        scale = jnp.where(largest > 0, largest, 1.0)
+        return scale * jnp.sqrt(self.sum((x / scale) ** 2))
+
+    def lmo_vector(self, d: Array) -> Array:
+        largest = jnp.max(jnp.abs(d))
+        d = d / jnp.where(largest > 0, largest, 1.0)
+        dual = self.norms(d) if self.norm == "l2" else self.sum(jnp.abs(d))
+        filled = self.sum(jnp.ones_like(d)) > 0
+        chosen = one_hot_at_max(jnp.where(filled, dual, -1.0), jnp.ones_like(dual))
+        here = chosen[self.groups]
+        if self.norm == "linf":
+            return self.bound * here * jnp.where(d > 0, -1.0, 1.0)
+        # In the zero direction the chosen group's constant vector stands in for d.
+        d = here * jnp.where(largest > 0, d, 1.0)
+        return -self.bound * d / jnp.linalg.norm(d)
+
+    def contains_vector(self, x: Array, tol: float) -> Array:
+        return within(jnp.sum(self.norms(x)), self.bound, tol)
+
+    def project_vector(self, y: Array) -> Array:
+        norms = self.norms(y)
+        inside = jnp.sum(norms) <= self.bound
+        if self.norm == "linf":
+            return jnp.where(inside, y, self.project_max(y))
+        kept = project_simplex(norms, self.bound) / jnp.where(norms > 0, norms, 1.0)
+        return jnp.where(inside, y, y * kept[self.groups])
+
+    def project_max(self, y: Array) -> Array:
+        """x_i = sign(y_i) min(|y_i|, μ_g), each group losing the same θ = Σ_i max(|y_i| − μ_g, 0).
+
+        Quattoni et al. (2009). For a group's entries sorted, a_1 ≥ a_2 ≥ …, and S_j = a_1 + … + a_j,
+        μ_g(θ) = max(0, max_j (S_j − θ)/j); θ by bisection.
+        """
+        size = jnp.abs(y)
+        order = jnp.lexsort((-size, self.groups))
+        groups, falling = jnp.asarray(self.groups)[order], size[order]
+        places = lax.iota(jnp.int32, y.size)
+        first = jax.ops.segment_min(places, groups, self.count)[groups]
+        running = jnp.cumsum(falling)
+        sums = running - (running - falling)[first]
+        ranks = (places - first + 1).astype(y.dtype)
+
+        def levels(theta: Array) -> Array:
+            return jnp.maximum(jax.ops.segment_max((sums - theta) / ranks, groups, self.count), 0.0)
+
+        def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = ends
+            middle = low / 2 + high / 2
+            above = jnp.sum(levels(middle)) > self.bound
+            return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+        ends = (jnp.zeros((), y.dtype), jnp.max(sums))
+        _, theta = lax.fori_loop(0, jnp.finfo(y.dtype).nmant + 10, halve, ends)
+        return jnp.sign(y) * jnp.minimum(size, levels(theta)[self.groups])
+
+    def start_vector(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
+        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
+
+    @property
+    def diameter(self) -> float:
+        """2 · max ‖x‖₂."""
+        return 2 * self.radius
+
+    @property
+    def radius(self) -> float:
+        """max ‖x‖₂ = radius for "l2", radius · √(size of the largest group) for "linf"."""
+        largest = int(np.bincount(self.groups).max())
+        return float(self.bound) * (largest**0.5 if self.norm == "linf" else 1.0)
