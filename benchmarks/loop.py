@@ -62,7 +62,9 @@ def main() -> None:
         f"Python {platform.python_version()}, {jax.default_backend()}"
     )
     compiled: list[int] = []
-    table = Table("d", "steps", "numba µs/step", "onesfw µs/step", "ratio", "limit", "first − later, s", "difference at 200 steps")
+    table = Table(
+        "d", "steps", "numba µs/step", "onesfw µs/step", "ratio", "limit", "first − later, s", "difference at 200 steps"
+    )
     for d, n, steps, limit in SIZES:
         rows, labels = problem(d, n, 0)
         order = np.random.default_rng(1).integers(0, n, steps)

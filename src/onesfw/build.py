@@ -136,8 +136,7 @@ def member(start: Tree, given: bool, constraint: ConvexSet) -> Tree:
         raise ValueError(f"constraint: {name}.lmo failed on x of shape {trees.describe(start)}: {reason}") from error
     if trees.describe(vertex) != trees.describe(start):
         raise ValueError(
-            f"constraint: {name}.lmo must return the shapes of x, {trees.describe(start)}, "
-            f"got {trees.describe(vertex)}"
+            f"constraint: {name}.lmo must return the shapes of x, {trees.describe(start)}, got {trees.describe(vertex)}"
         )
     if not given:
         return jax.tree.map(jnp.asarray, constraint.start(start))
@@ -146,7 +145,9 @@ def member(start: Tree, given: bool, constraint: ConvexSet) -> Tree:
         raise ValueError("x0 holds NaN or infinite values; start from a member of the constraint")
     if not bool(constraint.contains(x0, MEMBERSHIP[trees.dtype_of(x0)])):
         remedy = "leave x0 out to start at a member the set chooses"
-        raise ValueError(f"x0 lies outside the constraint {name}; {remedy}, or move it inside with constraint.project(x0)")
+        raise ValueError(
+            f"x0 lies outside the constraint {name}; {remedy}, or move it inside with constraint.project(x0)"
+        )
     return x0
 
 
@@ -176,8 +177,8 @@ def check_continuous_greedy(x0: Tree, given: bool, constraint: ConvexSet, sign: 
         raise ValueError("gap_tol: the dr_submodular setting runs all its steps; use time_limit or fewer steps")
     if not constraint.nonnegative(trees.shapes(x0)):
         raise ValueError(
-            f"constraint: the dr_submodular setting needs a set of non-negative vectors, which {type(constraint).__name__} "
-            "is not; use SubSimplex, Knapsack or a Box with lower >= 0"
+            "constraint: the dr_submodular setting needs a set of non-negative vectors, which "
+            f"{type(constraint).__name__} is not; use SubSimplex, Knapsack or a Box with lower >= 0"
         )
 
 

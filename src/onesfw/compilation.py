@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onesfw.trees import Tree
+from onesfw.trees import Tree, wide
 
 CAPACITY = 128  # programs kept; the least recently used is dropped
 
@@ -53,12 +53,14 @@ class Program:
 def executable(text: str, closed: Any, constants: list[jax.Array]) -> Any:
     """The compiled form of a traced program, from the store or anew."""
     global _compilations
-    key = (text, jax.config.jax_enable_x64, str(jax.config.jax_default_device))
+    device = jax.config.jax_default_device  # type: ignore[attr-defined]
+    key = (text, wide(), str(device))
     with _lock:
         found = _programs.get(key)
         if found is None:
-            arguments = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
-            run = jax.jit(lambda consts, *flat: jax.core.eval_jaxpr(closed.jaxpr, consts, *flat))
+            jaxpr = closed.jaxpr  # not `closed`, which would keep the captured arrays alive
+            arguments = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in jaxpr.invars]
+            run = jax.jit(lambda consts, *flat: jax.core.eval_jaxpr(jaxpr, consts, *flat))
             found = run.lower(constants, *arguments).compile()
             _programs[key] = found
             _compilations += 1
@@ -68,11 +70,12 @@ def executable(text: str, closed: Any, constants: list[jax.Array]) -> Any:
         return found
 
 
-def split(tree: Tree) -> tuple[Tree, Tree]:
-    """The arrays of a tree of modules, and all the rest; `join` puts them together again."""
-    return eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
+def split(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
+    """The arrays of a tree of modules as a flat list, and the way back.
 
-
-def join(arrays: Tree, rest: Tree) -> Tree:
-    """The tree that `split` took apart."""
-    return eqx.combine(arrays, rest)
+    Flat, because a module's structure holds the user's functions, and JAX remembers the structure of every argument
+    it has traced: the functions, and the arrays they captured, would never be freed.
+    """
+    arrays, rest = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
+    leaves, structure = jax.tree.flatten(arrays)
+    return leaves, lambda flat: eqx.combine(jax.tree.unflatten(structure, flat), rest)

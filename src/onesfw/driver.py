@@ -14,7 +14,7 @@ import numpy as np
 
 from onesfw import loop, trees
 from onesfw.algorithms import Algorithm
-from onesfw.compilation import Program, join, split
+from onesfw.compilation import Program, split
 from onesfw.estimators import Estimator
 from onesfw.evaluate import CONFIDENCE, Evaluation, evaluator_for
 from onesfw.objectives import Objective
@@ -62,6 +62,8 @@ class Outcome:
     rows: list[dict[str, Any]]
     seconds: float
     evaluation_seconds: float
+    batched: bool
+    """Whether x, the values and the states hold several replicates."""
     failed_step: int | None = None
 
 
@@ -78,20 +80,20 @@ class Programs:
 def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs:
     """Trace and compile a run; with `replicates`, for that many keys at once under `vmap`."""
     algorithm, dtype = run.algorithm, trees.dtype_of(run.x0)
-    arrays, rest = split((run.objective, run.constraint, run.estimator))
+    arrays, join = split((run.objective, run.constraint, run.estimator))
     arrays = jax.tree.map(jnp.asarray, trees.cast(arrays, dtype))
-    objective, constraint, estimator = join(arrays, rest)
-    block = loop.block_length(objective, estimator, key)
+    objective, constraint, estimator = join(arrays)
+    block = loop.block_length(objective, estimator, key if replicates is None else key[0])
     keep = algorithm.output == "random"
     start = loop.initial(constraint, estimator, algorithm.step, run.x0, run.steps, keep)
 
-    def chunk(arrays: Tree, key: Array, state: loop.RunState, *rest_of: Array) -> tuple[loop.RunState, Array]:
-        objective, constraint, estimator = join(arrays, rest)
+    def chunk(arrays: Tree, key: Array, state: loop.RunState, *schedule: Array) -> tuple[loop.RunState, Array]:
+        objective, constraint, estimator = join(arrays)
         body = loop.chunk(objective, constraint, estimator, algorithm.step, run.sign, block)
-        return body(key, state, *rest_of)
+        return body(key, state, *schedule)
 
     def measure(arrays: Tree, key: Array, x: Tree) -> Evaluation:
-        objective, constraint, _ = join(arrays, rest)
+        objective, constraint, _ = join(arrays)
         evaluate = evaluator_for(run.evaluate, objective, constraint, run.sign)
         assert evaluate is not None
         return evaluate(loop.streams(key).evaluation, x)
@@ -134,8 +136,8 @@ class Driver:
     def __post_init__(self) -> None:
         self.state = self.programs.start
         self.begun = time.perf_counter()
-        batched = jnp.ndim(self.key) > 0
-        self.count = self.key.shape[0] if batched else 1
+        self.batched = jnp.ndim(self.key) > 0
+        self.count = self.key.shape[0] if self.batched else 1
         self.measured: Evaluation | None = None
 
     def go(self) -> Outcome:
@@ -180,9 +182,9 @@ class Driver:
         begun = time.perf_counter()
         rho, weight = self.schedules(first, count)
         state, finite = self.programs.chunk(self.key, self.state, jnp.int32(first), jnp.int32(count), rho, weight)
-        finite = np.asarray(finite)
+        all_finite = bool(np.all(np.asarray(finite)))  # waits for the chunk
         elapsed = time.perf_counter() - begun
-        if not finite.all():
+        if not all_finite:
             return self.last_finite(count, rho, weight)
         self.seconds += elapsed
         self.state, self.done, self.weight = state, self.done + count, self.weight + self.chunk_weight
@@ -195,21 +197,21 @@ class Driver:
 
     def last_finite(self, count: int, rho: Array, weight: Array) -> list[Status]:
         """Replay a chunk that ended with NaN or infinity: find the first bad step and keep the state before it."""
-        first = jnp.int32(self.done + 1)
+
+        def replay(steps: int) -> tuple[loop.RunState, np.ndarray]:
+            first = jnp.int32(self.done + 1)
+            state, finite = self.programs.chunk(self.key, self.state, first, jnp.int32(steps), rho, weight)
+            return state, np.atleast_1d(np.asarray(finite))
+
         good, bad = 0, count
-        state, broken = self.state, np.zeros(self.count, bool)
-        while bad - good > 1 or not broken.any():
-            middle = bad if bad - good == 1 else (good + bad) // 2
-            trial, finite = self.programs.chunk(self.key, self.state, first, jnp.int32(middle), rho, weight)
-            finite = np.atleast_1d(np.asarray(finite))
-            if finite.all():
-                good, state = middle, trial
-            else:
-                bad, broken = middle, ~finite
-        algorithm = self.run.algorithm
-        t = np.arange(self.done + 1, self.done + 1 + good)
-        self.weight += float(algorithm.step.weights(algorithm.eta(t + algorithm.t0, self.run.steps), self.run.steps).sum())
-        self.state, self.done = state, self.done + good
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if replay(middle)[1].all() else (good, middle)
+        broken = ~replay(bad)[1]
+        if good:
+            self.state = replay(good)[0]
+        self.weight += float(np.asarray(weight, np.float64)[:good].sum())
+        self.done += good
         self.failed_step = self.done + 1
         return [Status.NOT_FINITE if b else Status.COMPANION for b in broken]
 
@@ -225,7 +227,7 @@ class Driver:
         self.measured = self.measure(x)
         row = self.row(self.measured)
         self.rows.append(row)
-        if self.measured is not None and self.count == 1:
+        if self.measured is not None and not self.batched:
             self.bar.note(f"value {float(np.ravel(row['value'])[0]):.6g}")
         wishes = [callback(dict(row), x) for callback in self.run.callbacks]
         if any(wish is False for wish in wishes):
@@ -252,7 +254,7 @@ class Driver:
     def row(self, measured: Evaluation | None) -> dict[str, Any]:
         """A row of the trace."""
         counts = self.run.estimator.counts(self.run.objective, self.done)
-        missing = np.full(self.count, np.nan) if self.count > 1 else np.nan
+        missing = np.full(self.count, np.nan) if self.batched else np.nan
         row: dict[str, Any] = {"step": self.done, **counts._asdict(), "lmo_calls": self.done, "seconds": self.seconds}
         for name in Evaluation._fields:
             row[name] = missing if measured is None else getattr(measured, name)
@@ -273,6 +275,15 @@ class Driver:
             x = self.state.chosen
             final = self.measure(x)
         return Outcome(
-            x, last, self.state, status, self.done, final, self.rows, self.seconds, self.evaluation_seconds,
+            x,
+            last,
+            self.state,
+            status,
+            self.done,
+            final,
+            self.rows,
+            self.seconds,
+            self.evaluation_seconds,
+            self.batched,
             self.failed_step,
         )

@@ -25,10 +25,10 @@ CONFIDENCE = 1.6448536269514722  # one-sided 95 %
 class Evaluation(NamedTuple):
     """F(x) and max ⟨∇F(x), x − v⟩ over v in K, each with its standard error (0 for a full pass)."""
 
-    value: Array
-    value_stderr: Array
-    gap: Array
-    gap_stderr: Array
+    value: Any
+    value_stderr: Any
+    gap: Any
+    gap_stderr: Any
 
 
 Evaluator = Callable[[Array, Tree], Evaluation]  # (key, x) -> Evaluation, traceable

@@ -119,7 +119,7 @@ def solve(
     if replicates is not None:
         replicates = whole_number(replicates, "replicates", 1)
     start = starting_point(x0, constraint)
-    with jax.enable_x64(jax.config.jax_enable_x64 or trees.dtype_of(start) == np.float64):
+    with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
         run = build_run(objective, constraint, start, x0 is not None, sign, algorithm=algorithm, **options)
         return carry_out(run, as_key(key), replicates, bool(progress))
 
@@ -151,7 +151,7 @@ def in_threads(
     """Replicates as single runs in as many threads as there are cores; compiled code runs without Python's lock."""
     workers = min(len(keys), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     share = None if run.time_limit is None else run.time_limit * workers / len(keys)
-    wide = jax.config.jax_enable_x64
+    wide = trees.wide()
 
     def one(numbered: tuple[int, Array]) -> Outcome:
         with jax.enable_x64(wide):  # a setting of each thread
@@ -165,7 +165,7 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
     """One `Result` from one outcome, from one per replicate, or from one that holds all replicates."""
     several = replicates is not None
     counts = [run.estimator.counts(run.objective, o.steps) for o in outcomes]
-    spread = several and len(outcomes) == 1  # one outcome that holds all replicates
+    spread = outcomes[0].batched
     states = [s for o in outcomes for s in o.status]
 
     def each(values: list[Any]) -> Any:
@@ -179,13 +179,16 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
             return None
         values = [getattr(final, name) for final in finals]
         if several:
-            return np.atleast_1d(values[0]) if spread else np.asarray(values, np.float64)
+            return values[0] if spread else np.asarray(values, np.float64)
         return None if np.isnan(values[0]) else float(values[0])
+
+    def points(values: list[Tree]) -> Tree:
+        return stack(values) if several and not spread else jax.tree.map(np.asarray, values[0])
 
     traces = [make_trace(o.rows) for o in outcomes]
     return Result(
-        x=outcomes[0].x if len(outcomes) == 1 and not (several and not spread) else stack([o.x for o in outcomes]),
-        x_last=outcomes[0].x_last if len(outcomes) == 1 else stack([o.x_last for o in outcomes]),
+        x=points([o.x for o in outcomes]),
+        x_last=points([o.x_last for o in outcomes]),
         status=tuple(states) if several else states[0],
         **{name: measured(name) for name in Evaluation._fields},
         steps=each([o.steps for o in outcomes]),

@@ -82,9 +82,14 @@ def all_finite(tree: Tree) -> Array:
     return jnp.all(jnp.stack(leaves)) if leaves else jnp.asarray(True)
 
 
+def wide() -> bool:
+    """Whether 64-bit numbers are enabled here and now."""
+    return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+
+
 def describe(tree: Tree) -> str:
     """Shapes in words, for error messages: `(20,)` or `{'w': (20,), 'b': ()}`."""
     leaves = jax.tree.leaves(tree)
-    if len(leaves) == 1 and jax.tree.structure(tree) == jax.tree.structure(0):
+    if len(leaves) == 1 and jax.tree_util.treedef_is_leaf(jax.tree.structure(tree)):
         return str(tuple(leaves[0].shape))
     return str(jax.tree.map(lambda leaf: tuple(leaf.shape), tree))

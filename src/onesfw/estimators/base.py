@@ -40,9 +40,7 @@ class Estimator(eqx.Module):
         """Step t's randomness: a pure function of (key, t)."""
 
     @abc.abstractmethod
-    def update(
-        self, objective: Any, state: Tree, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array
-    ) -> Tree:
+    def update(self, objective: Any, state: Tree, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array) -> Tree:
         """The state after step t, whose field `d` is d_t. At t = 1 `previous` is x itself and ρ_1 = 1."""
 
     @abc.abstractmethod

@@ -91,9 +91,9 @@ class Hessian(Correction):
 class Difference(Correction):
     """Algorithm 1 with eq. (8): ∇²ψ u by a difference of ∇ψ along the segment, for ψ = F̃ and ψ = log p.
 
-    `delta=None` spans the whole segment: ∇ψ(x_t) − ∇ψ(x_{t−1}), whose error is of second order in ‖u‖, which stays in K
-    and divides by nothing. A number δ ≤ 1/2 takes the window [a − δ, a + δ], cut at the ends of the segment and divided by
-    its true length. (The paper's δ_t ∝ η_t needs constants nobody has and loses float32.)
+    `delta=None` spans the whole segment: ∇ψ(x_t) − ∇ψ(x_{t−1}), whose error is of second order in ‖u‖, which stays in
+    K and divides by nothing. A number δ ≤ 1/2 takes the window [a − δ, a + δ], cut at the ends of the segment and
+    divided by its true length. (The paper's δ_t ∝ η_t needs constants nobody has and loses float32.)
     """
 
     delta: float | None = eqx.field(static=True, default=None)

@@ -30,9 +30,7 @@ class FullGradient(Estimator):
     def draws(self, objective: Any, key: Array, t: Array) -> Tree:
         return ()
 
-    def update(
-        self, objective: Any, state: Tree, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array
-    ) -> State:
+    def update(self, objective: Any, state: Tree, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array) -> State:
         _, gradient = objective.full_value_and_gradient(x)
         return State(gradient)
 

@@ -63,9 +63,7 @@ class OneSample(Estimator):
             return draw, ()
         return draw, jax.random.uniform(jax.random.fold_in(places, t), (self.batch,))
 
-    def update(
-        self, objective: Any, state: State, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array
-    ) -> State:
+    def update(self, objective: Any, state: State, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array) -> State:
         increment = self.increment(objective, draws, x, previous, state.baseline, rho.dtype)
         moments, baseline = state.moments, state.baseline
         if self.adaptive:
@@ -82,9 +80,7 @@ class OneSample(Estimator):
         )
         return State(d, baseline, moments)
 
-    def increment(
-        self, objective: Any, draws: Tree, x: Tree, previous: Tree, baseline: Tree, dtype: Any
-    ) -> Increment:
+    def increment(self, objective: Any, draws: Tree, x: Tree, previous: Tree, baseline: Tree, dtype: Any) -> Increment:
         """The mean increment over the batch."""
         known = baseline if self.correction.uses_baseline else jnp.zeros((), dtype)
 

@@ -57,10 +57,11 @@ class Expectation(Objective):
         return self.sample(step_key(key, number))
 
     def at(self, draw: Tree, point: Tree, baseline: Array) -> Surrogate:
+        grad, hvp = self.grad, self.hvp
         return surrogate(
             lambda y: self.value(y, draw),
-            None if self.grad is None else lambda y: self.grad(y, draw),
-            None if self.hvp is None else lambda y, u: self.hvp(y, draw, u),
+            None if grad is None else lambda y: grad(y, draw),
+            None if hvp is None else lambda y, u: hvp(y, draw, u),
         )
 
     def check(self, like: Tree, samples: int) -> None:

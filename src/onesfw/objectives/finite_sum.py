@@ -36,7 +36,7 @@ class FiniteSum(Objective):
 
     loss: Callable[..., Any] = eqx.field(static=True)
     data: Tree
-    indices: Array | None
+    indices: Any
     replacement: bool = eqx.field(static=True)
 
     def __init__(
@@ -102,7 +102,7 @@ def checked_data(data: Tree) -> Tree:
     paths, structure = jax.tree_util.tree_flatten_with_path(data)
     if not paths:
         raise ValueError("FiniteSum: data holds no array; pass a pytree of arrays with one row per example")
-    leaves = []
+    leaves: list[Any] = []
     for path, leaf in paths:
         name = f"data{jax.tree_util.keystr(path)}"
         array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
