@@ -1,0 +1,46 @@
+"""Ready problems with known optima, by name: `zoo.get("logistic")`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from onesfw.arguments import choose
+from onesfw.zoo import gaussian, logistic, quadratics, sigmoid, submodular
+from onesfw.zoo.base import Optimum, Problem
+
+__all__ = ["Optimum", "Problem", "get", "names", "summaries"]
+
+PROBLEMS: dict[str, tuple[str, Callable[[str, str], Problem]]] = {
+    "logistic": ("logistic loss over an l1 ball, r = 5: breast cancer, n = 569, d = 30", logistic.breast_cancer),
+    "logistic-generated": ("logistic loss over an l1 ball, r = 3: generated, n = 5,000, d = 20", logistic.generated),
+    "quadratic-interior": ("convex quadratic over the simplex, d = 20: optimum inside", quadratics.interior),
+    "quadratic-face": ("convex quadratic over the simplex, d = 20: optimum on a face", quadratics.face),
+    "sigmoid": ("sigmoid loss over an l1 ball, r = 5: non-convex, n = 2,000, d = 20", sigmoid.sigmoid),
+    "indefinite": ("indefinite quadratic over a box, d = 15: non-convex", quadratics.indefinite),
+    "nqp": ("DR-submodular quadratic over a knapsack, d = 20: maximised", submodular.nqp),
+    "gaussian": ("samples that depend on x: N(x, 0.25 I) over the simplex, d = 10", gaussian.gaussian),
+}
+
+
+def names() -> list[str]:
+    """The names `get` knows."""
+    return list(PROBLEMS)
+
+
+def summaries() -> dict[str, str]:
+    """A line about each problem, without building any."""
+    return {name: summary for name, (summary, _) in PROBLEMS.items()}
+
+
+def get(name: str) -> Problem:
+    """The problem of that name, built at the first call; its builder's docstring pins it."""
+    choose(name, PROBLEMS, "name")
+    return build(name)
+
+
+@cache
+def build(name: str) -> Problem:
+    """The problem, made once."""
+    summary, builder = PROBLEMS[name]
+    return builder(name, summary)
