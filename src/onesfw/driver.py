@@ -14,6 +14,7 @@ import numpy as np
 
 from onesfw import loop, trees
 from onesfw.algorithms import Algorithm
+from onesfw.checkpoint import Checkpoint, Saved
 from onesfw.compilation import Program, split
 from onesfw.estimators import Estimator
 from onesfw.evaluate import CONFIDENCE, Evaluation, evaluator_for
@@ -125,6 +126,7 @@ class Driver:
     interrupted: threading.Event
     bar: ProgressBar
     replicate: int | None = None
+    store: Checkpoint | None = None
     done: int = 0
     weight: float = 0.0
     length: int = 1
@@ -135,15 +137,19 @@ class Driver:
 
     def __post_init__(self) -> None:
         self.state = self.programs.start
-        self.begun = time.perf_counter()
         self.batched = jnp.ndim(self.key) > 0
         self.count = self.key.shape[0] if self.batched else 1
         self.measured: Evaluation | None = None
+        if self.store is not None:
+            self.resume(self.store.load())
 
     def go(self) -> Outcome:
         """Run until something ends it."""
+        self.begun = time.perf_counter()
         status: list[Status] | None = None
         pauses = list(self.run.pauses)
+        if self.done >= self.run.steps:
+            status = [Status.STEPS_DONE] * self.count
         while status is None:
             while pauses and pauses[0] <= self.done:
                 pauses.pop(0)
@@ -154,7 +160,23 @@ class Driver:
                 status = [Status.STEPS_DONE] * self.count
             if status is None:
                 status = self.budget()
+            if self.store is not None and (status is not None or self.store.due()):
+                self.store.save(self.progress())
         return self.finish(status)
+
+    def progress(self) -> Saved:
+        """What a checkpoint keeps."""
+        return Saved(self.state, self.done, self.weight, self.seconds, self.evaluation_seconds, self.rows)
+
+    def resume(self, saved: Saved | None) -> None:
+        """Go on where a checkpoint left off."""
+        if saved is None:
+            return
+        if saved.done > self.run.steps:
+            raise ValueError(f"checkpoint: the run has done {saved.done:,} steps, more than steps={self.run.steps:,}")
+        self.state, self.done, self.weight, self.rows = saved.state, saved.done, saved.weight, saved.rows
+        self.seconds, self.evaluation_seconds = saved.seconds, saved.evaluation_seconds
+        self.bar.advance(self.done * self.count)
 
     def budget(self) -> list[Status] | None:
         """Whether the clock or the user has ended the run."""

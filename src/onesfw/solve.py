@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,8 +15,10 @@ from onesfw import trees
 from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
 from onesfw.arguments import whole_number
 from onesfw.build import as_key, build_run, require_types, starting_point
-from onesfw.driver import Driver, Outcome, Programs, Run, compile_run
+from onesfw.checkpoint import Checkpoint, open_folder
+from onesfw.driver import Driver, Outcome, Run, compile_run
 from onesfw.evaluate import Evaluation
+from onesfw.fingerprint import fingerprint
 from onesfw.interrupts import catch_interrupt
 from onesfw.objectives import Objective
 from onesfw.progress import ProgressBar
@@ -60,7 +61,9 @@ def minimize(
         gap_tol: stop when the upper 95 % confidence limit of the Frank-Wolfe gap is below this; implies every="log".
         time_limit: stop after so many seconds, evaluation included, compilation not. Replicates share it equally.
         progress: show a progress bar.
-        checkpoint: not available yet; must be None.
+        checkpoint: a folder to save the run in, at most every 10 seconds and at the end. Run again with the same
+            arguments, it goes on where it was, to the same last bit; with more steps it is prolonged where no schedule
+            depends on T; with other arguments that would change the course of the run it is refused.
         callbacks: functions of (trace row, x), called after each evaluation; one that returns False stops the run.
     """
     return solve(
@@ -114,51 +117,59 @@ def solve(
 ) -> Result:
     """Check everything, then run in x0's precision."""
     require_types(objective, constraint, algorithm)
-    if checkpoint is not None:
-        raise ValueError("checkpoint is not available yet; leave it None")
+    if not isinstance(checkpoint, str | os.PathLike | None):
+        raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
     if replicates is not None:
         replicates = whole_number(replicates, "replicates", 1)
     start = starting_point(x0, constraint)
     with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
         run = build_run(objective, constraint, start, x0 is not None, sign, algorithm=algorithm, **options)
-        return carry_out(run, as_key(key), replicates, bool(progress))
+        return carry_out(run, as_key(key), replicates, bool(progress), checkpoint)
 
 
-def carry_out(run: Run, key: Array, replicates: int | None, show: bool, vectorised: bool | None = None) -> Result:
+def carry_out(
+    run: Run,
+    key: Array,
+    replicates: int | None,
+    show: bool,
+    checkpoint: Any = None,
+    vectorised: bool | None = None,
+) -> Result:
     """Run one seed, or replicates: in worker threads on a CPU, under `vmap` on an accelerator."""
     if vectorised is None:
         vectorised = jax.default_backend() != "cpu"
-    total = run.steps * (replicates or 1)
-    with catch_interrupt() as interrupted, ProgressBar(total, show) as bar:
-        if replicates is None:
-            programs = compile_run(run, key)
-            bar.note("")
-            outcomes = [Driver(run, programs, key, interrupted, bar).go()]
-        else:
-            keys = jax.vmap(lambda r: jax.random.fold_in(key, r))(np.arange(replicates))
-            programs = compile_run(run, keys if vectorised else keys[0], replicates if vectorised else None)
-            bar.note("")
-            if vectorised:
-                outcomes = [Driver(run, programs, keys, interrupted, bar).go()]
-            else:
-                outcomes = in_threads(run, programs, list(keys), interrupted, bar)
+    together = replicates if vectorised else None
+    keys = [key]
+    if replicates is not None:
+        folded = jax.vmap(lambda r: jax.random.fold_in(key, r))(np.arange(replicates))
+        keys = [folded] if vectorised else list(folded)
+    folder = None if checkpoint is None else open_folder(checkpoint, fingerprint(run, key, replicates))
+    with catch_interrupt() as interrupted, ProgressBar(run.steps * (replicates or 1), show) as bar:
+        programs = compile_run(run, keys[0], together)
+        bar.note("")
+        drivers = []
+        for number, one in enumerate(keys):
+            store = None if folder is None else Checkpoint(folder / f"run-{number}", programs.start)
+            numbered = number if replicates is not None and not vectorised else None
+            drivers.append(Driver(run, programs, one, interrupted, bar, numbered, store))
+        outcomes = [drivers[0].go()] if len(drivers) == 1 else in_threads(drivers, run.time_limit)
     return collect(run, outcomes, programs.seconds, replicates)
 
 
-def in_threads(
-    run: Run, programs: Programs, keys: list[Array], interrupted: threading.Event, bar: ProgressBar
-) -> list[Outcome]:
+def in_threads(drivers: list[Driver], time_limit: float | None) -> list[Outcome]:
     """Replicates as single runs in as many threads as there are cores; compiled code runs without Python's lock."""
-    workers = min(len(keys), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    share = None if run.time_limit is None else run.time_limit * workers / len(keys)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(len(drivers), cores)
+    share = None if time_limit is None else time_limit * workers / len(drivers)
     wide = trees.wide()
 
-    def one(numbered: tuple[int, Array]) -> Outcome:
+    def one(driver: Driver) -> Outcome:
+        driver.run = replace(driver.run, time_limit=share)
         with jax.enable_x64(wide):  # a setting of each thread
-            return Driver(replace(run, time_limit=share), programs, numbered[1], interrupted, bar, numbered[0]).go()
+            return driver.go()
 
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(one, enumerate(keys)))
+        return list(pool.map(one, drivers))
 
 
 def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None) -> Result:

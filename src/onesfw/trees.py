@@ -68,7 +68,7 @@ def compensated_add(total: Tree, lost: Tree, increment: Tree) -> tuple[Tree, Tre
 
 def zeros_like(tree: Tree) -> Tree:
     """Zeros of the same shapes and dtypes; accepts `jax.ShapeDtypeStruct` leaves."""
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), tree)
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype)), tree)
 
 
 def shapes(tree: Tree) -> Tree:

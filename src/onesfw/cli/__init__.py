@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import typer
 
+from onesfw.cli.bounds import EXAMPLES as BOUNDS_EXAMPLES
+from onesfw.cli.bounds import bounds_command
 from onesfw.cli.list import list_command
 from onesfw.cli.solve import EXAMPLES, solve_command
 
@@ -26,6 +28,7 @@ app = typer.Typer(
 )
 app.command("solve", no_args_is_help=True, epilog=EXAMPLES)(solve_command)
 app.command("list")(list_command)
+app.command("bounds", no_args_is_help=True, epilog=BOUNDS_EXAMPLES)(bounds_command)
 
 
 def show_version(wanted: bool) -> None:

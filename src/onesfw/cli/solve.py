@@ -94,6 +94,9 @@ def solve_command(
     float64: bool = typer.Option(False, "--float64", help="Compute in double precision."),
     plot: Path = typer.Option(None, metavar="PATH", help="Save a picture: .png, .pdf or .svg."),
     save: Path = typer.Option(None, metavar="PATH", help="Save the result, x included, for Result.load(PATH)."),
+    checkpoint: Path = typer.Option(
+        None, metavar="FOLDER", help="Save the run there as it goes; run the same command again to go on after a kill."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress bar."),
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
@@ -114,7 +117,7 @@ def solve_command(
                 task = in_float64(task, at_zero=recipe.setting == "dr_submodular")
             result = run(
                 task, steps=steps, algorithm=recipe, key=seed, replicates=replicates, every=every, gap_tol=gap_tol,
-                time_limit=time_limit, progress=not (as_json or quiet),
+                time_limit=time_limit, progress=not (as_json or quiet), checkpoint=checkpoint,
             )  # fmt: skip
             optimum = find_optimum(task)
         code = show(result, task.name, optimum, outputs)
