@@ -341,11 +341,11 @@ def test_interrupt_shows_the_last_iterate(file, tmp_path):
 def test_checkpoint_resumes_and_refuses(tmp_path):
     folder = str(tmp_path / "run")
     command = ["solve", "quadratic-face", "--json", "--checkpoint", folder]
-    first = runner.invoke(app, [*command, "--steps", "2000"])
+    first = onesfw(*command, "--steps", "2000")
     assert first.exit_code == 0, first.output
-    longer = runner.invoke(app, [*command, "--steps", "4000"])
-    plain = runner.invoke(app, ["solve", "quadratic-face", "--json", "--steps", "4000"])
+    longer = onesfw(*command, "--steps", "4000")
+    plain = onesfw("solve", "quadratic-face", "--json", "--steps", "4000")
     assert json.loads(longer.stdout)["value"] == json.loads(plain.stdout)["value"]
-    other = runner.invoke(app, [*command, "--steps", "4000", "--seed", "5"])
+    other = onesfw(*command, "--steps", "4000", "--seed", "5")
     assert other.exit_code == 2
-    assert "belongs to a run with another key" in other.stderr
+    assert "belongs to a run with another key" in " ".join(other.stderr.split())
