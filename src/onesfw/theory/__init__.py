@@ -1,0 +1,7 @@
+"""The theorems of Zhang, Shen, Mokhtari, Hassani and Karbasi (2020) as a calculator: what they promise, and when."""
+
+from onesfw.theory.bounds import Bounds
+from onesfw.theory.constants import Constants
+from onesfw.theory.estimates import EstimateWarning, estimate
+
+__all__ = ["Bounds", "Constants", "EstimateWarning", "estimate"]

@@ -1,0 +1,227 @@
+"""G, L, B and their kin from a sample of points and draws: lower bounds of what the theorems ask for."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw import capabilities, trees
+from onesfw.algorithms import CONVEX, DR_SUBMODULAR, one_sfw
+from onesfw.arguments import whole_number
+from onesfw.build import as_key, check_continuous_greedy, member, require_types, starting_point
+from onesfw.objectives import FiniteSum, Objective, Surrogate
+from onesfw.sets import ConvexSet
+from onesfw.theory.constants import Constants
+from onesfw.trees import Array, Tree
+
+POWER_ITERATIONS = 12
+SLICE_BYTES = 1 << 22
+
+
+class EstimateWarning(UserWarning):
+    """The constants are maxima over a sample, so that a bound computed from them is an estimate, not a guarantee."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """F̃(·; z) or log p(z; ·) for one draw z, with what its constants are read from."""
+
+    gradient: Callable[[Tree], Tree]
+    product: Callable[[Tree, Tree], Tree]
+    """(y, u) ↦ ∇²ψ(y) u"""
+
+    def slope(self, x: Tree) -> Array:
+        """‖∇ψ(x)‖."""
+        return norm(self.gradient(x))
+
+    def curvature(self, x: Tree, u: Tree) -> Array:
+        """‖∇²ψ(x)‖ from below, by the power method from u."""
+        return largest(lambda v: self.product(x, v), u)
+
+    def bend(self, x: Tree, u: Tree) -> Array:
+        """‖∇³ψ(x)‖ from below, by v ← ∇³ψ(x)[v, v]: a symmetric form attains its norm on one vector (Banach 1938)."""
+        return largest(lambda v: jax.jvp(lambda y: self.product(y, v), (x,), (v,))[1], u)
+
+
+def estimate(
+    objective: Objective,
+    constraint: ConvexSet,
+    x0: Tree | None = None,
+    *,
+    setting: str = CONVEX,
+    points: int = 64,
+    samples: int = 1_000,
+    key: Any = 0,
+) -> Constants:
+    """The constants of a problem, as maxima over points of K and draws of z; raises an `EstimateWarning`.
+
+    A maximum over a sample never exceeds the maximum it stands for: the bounds that follow from it are estimates. Where
+    F̃ or its derivatives are unbounded in z, as with Gaussian noise, no finite constant is true and the estimates grow
+    with `samples`. D and R are the set's own and no estimates; score_G and score_L are means over the draws.
+
+    Points are vertices of K, points between two of them, and mixtures of many; in the dr_submodular setting they are
+    also drawn towards 0. Spectral norms come from a dozen power iterations on Hessian-vector products.
+
+    Args:
+        objective: `Expectation`, `NonOblivious` or `FiniteSum`.
+        constraint: a set from `onesfw.sets`.
+        x0: a member of the set, which tells shapes and dtype and is one of the points; None for the set's own start.
+        setting: "convex", "nonconvex" or "dr_submodular".
+        points: how many points of K.
+        samples: how many draws of z at each point; a finite sum of no more rows is gone through row by row.
+        key: an integer seed or a JAX key.
+    """
+    require_types(objective, constraint, one_sfw(setting))
+    points, samples = whole_number(points, "points", 1), whole_number(samples, "samples", 1)
+    start = starting_point(x0, constraint)
+    with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
+        x = member(start, x0 is not None, constraint)
+        if setting == DR_SUBMODULAR:
+            check_continuous_greedy(x, x0 is not None, constraint, -1, None)
+        if not {capabilities.OBLIVIOUS, capabilities.DENSITY} & set(objective.offers):
+            raise TypeError(f"estimate needs an integrand or a log-density, which {type(objective).__name__} has not")
+        objective.check(trees.shapes(x), 1)
+        # A function made anew, so that JAX forgets the program, and what the objective captured, with it.
+        program = jax.jit(partial(measure, points=points, samples=samples, towards_zero=setting == DR_SUBMODULAR))
+        maxima = program(trees.cast(objective, trees.dtype_of(x)), constraint, x, as_key(key))
+        found = {name: float(value) for name, value in maxima.items()}
+        D, R = extent(constraint, x)
+    seen = min(samples, objective.n) if isinstance(objective, FiniteSum) else samples
+    for name, value in found.items():
+        if not math.isfinite(value):
+            raise ValueError(f"the estimate of {name} is {value}: the objective or a derivative overflows inside K")
+    warnings.warn(
+        f"G, L and B are maxima over {points:,} points and {seen:,} draws, so lower bounds of the true constants: "
+        "a bound computed from them is an estimate, not a guarantee",
+        EstimateWarning,
+        stacklevel=2,
+    )
+    oblivious = capabilities.OBLIVIOUS in objective.offers
+    baseline = not oblivious and bool(getattr(objective, "baseline", False))
+    return Constants(**found, D=D, R=R, oblivious=oblivious, baseline=baseline)
+
+
+def measure(
+    objective: Any, constraint: ConvexSet, x: Tree, key: Array, points: int, samples: int, towards_zero: bool
+) -> dict[str, Array]:
+    """The maxima over points of the maxima, or means, over draws."""
+    for_points, for_draws, for_directions = jax.random.split(key, 3)
+    zero = jnp.zeros((), trees.dtype_of(x))
+    drawn = all_draws(objective, for_draws, samples)
+    count = jax.tree.leaves(drawn)[0].shape[0]
+    oblivious = capabilities.OBLIVIOUS in objective.offers
+    flat, unravel = trees.ravel(x)
+    rows = max(1, min(count, SLICE_BYTES // (4 * flat.size * flat.dtype.itemsize)))
+
+    def at_point(place: Tree) -> dict[str, Array]:
+        def at_draw(pair: tuple[Tree, Array]) -> dict[str, Array]:
+            draw, number = pair
+            h = objective.at(draw, place, zero)
+            direction = unravel(jax.random.normal(jax.random.fold_in(for_directions, number), flat.shape, flat.dtype))
+            integrand = function_of(h, oblivious)
+            seen = {
+                "B": jnp.abs(h.integrand(place)),
+                "G": integrand.slope(place),
+                "L": integrand.curvature(place, direction),
+            }
+            if h.log_prob is not None:
+                score = by_autodiff(h.log_prob)
+                seen["L2"] = integrand.bend(place, direction)
+                seen["score_G"] = score.slope(place)
+                seen["score_L"] = score.curvature(place, direction)
+                seen["score_L2"] = score.bend(place, direction)
+            return seen
+
+        seen = jax.lax.map(at_draw, (drawn, jnp.arange(count)), batch_size=rows)
+        moments = {"score_G": 4, "score_L": 2}
+        return {
+            name: jnp.mean(values ** moments[name]) ** (1 / moments[name]) if name in moments else jnp.max(values)
+            for name, values in seen.items()
+        }
+
+    return jax.tree.map(jnp.max, jax.lax.map(at_point, spread(constraint, x, for_points, points, towards_zero)))
+
+
+def all_draws(objective: Any, key: Array, samples: int) -> Tree:
+    """Draws of z, each a leading entry; all rows of a finite sum that has no more than `samples`."""
+    if isinstance(objective, FiniteSum) and objective.n <= samples:
+        return jnp.arange(objective.n)
+    if isinstance(objective, FiniteSum):
+        return jax.random.choice(key, objective.n, (samples,), replace=False)
+    return jax.vmap(lambda number: objective.draw(key, number))(jnp.arange(samples))
+
+
+def spread(constraint: ConvexSet, x: Tree, key: Array, points: int, towards_zero: bool) -> Tree:
+    """Members of K with a leading axis: x and the vertices' mean, then vertices, points between two, and mixtures.
+
+    Slopes are often largest at vertices and curvatures in the middle, so that both must be among the points.
+    """
+    flat, unravel = trees.ravel(x)
+    for_vertices, for_weights, for_scales = jax.random.split(key, 3)
+    count = max(points, 2)
+    directions = jax.random.normal(for_vertices, (count, flat.size), flat.dtype)
+    vertices = jax.lax.map(lambda d: trees.ravel(constraint.lmo(unravel(d)))[0], directions)
+    weights = jax.random.dirichlet(for_weights, jnp.ones(count, flat.dtype), (count,))
+    share = weights[:, :1] / (weights[:, :1] + weights[:, 1:2])
+    between = share * vertices + (1 - share) * jnp.roll(vertices, 1, 0)
+    kinds = jnp.stack([vertices, between, weights @ vertices])
+    chosen = kinds[jnp.arange(count) % 3, jnp.arange(count)]
+    if towards_zero:
+        scales = jax.random.uniform(for_scales, (count, 1), flat.dtype)
+        chosen = jnp.where((jnp.arange(count) % 2 == 0)[:, None], chosen, scales * chosen)
+        flat = jnp.zeros_like(flat)
+    chosen = jnp.concatenate([flat[None], jnp.mean(vertices, 0)[None], chosen])[:points]
+    return jax.vmap(unravel)(chosen)
+
+
+def function_of(h: Surrogate, oblivious: bool) -> Function:
+    """F̃(·; z), with the user's own derivatives where the surrogate is F̃ itself."""
+    return Function(h.gradient, lambda y, u: h.hvp(y, u)[1]) if oblivious else by_autodiff(h.integrand)
+
+
+def by_autodiff(function: Callable[[Tree], Array]) -> Function:
+    """ψ with JAX's derivatives."""
+    gradient = jax.grad(function)
+    return Function(gradient, lambda y, u: jax.jvp(gradient, (y,), (u,))[1])
+
+
+def largest(operator: Callable[[Tree], Tree], u: Tree) -> Array:
+    """The largest ‖operator(v)‖ over the unit vectors v of a power iteration from u."""
+
+    def advance(_: Array, state: tuple[Tree, Array]) -> tuple[Tree, Array]:
+        v, best = state
+        image = operator(v)
+        return unit(image, v), jnp.maximum(best, norm(image))
+
+    first = unit(u, u)
+    return jax.lax.fori_loop(0, POWER_ITERATIONS, advance, (first, jnp.zeros((), trees.dtype_of(u))))[1]
+
+
+def unit(v: Tree, otherwise: Tree) -> Tree:
+    """v/‖v‖, or another vector where v = 0."""
+    size = norm(v)
+    safe = jnp.where(size > 0, size, 1)
+    return jax.tree.map(lambda a, b: jnp.where(size > 0, a / safe, b), v, otherwise)
+
+
+def norm(v: Tree) -> Array:
+    """‖v‖₂ over all leaves."""
+    return jnp.sqrt(trees.squared_norm(v))
+
+
+def extent(constraint: ConvexSet, like: Tree) -> tuple[float, float]:
+    """D and R as the set knows them, or from the box around a set that has its shape from x0 alone."""
+    try:
+        return constraint.diameter, constraint.radius
+    except TypeError:  # of `known`: no shape
+        lower, upper = constraint.bounds(like)
+    reach = jax.tree.map(lambda a, b: jnp.maximum(jnp.abs(a), jnp.abs(b)), lower, upper)
+    return float(norm(trees.subtract(upper, lower))), float(norm(reach))
