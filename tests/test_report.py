@@ -45,7 +45,7 @@ def test_the_printout_names_everything(result):
     printed = str(result)
     assert printed.splitlines()[0] == "minimize by one_sfw, convex (rho=1/(t-1), eta=1/t)"
     assert "All steps were done." in printed
-    assert row(printed, "value") == f"{result.value:.6g}"
+    assert row(printed, "value") == f"{result.value:.6g} ± 0"
     assert row(printed, "gap") == f"{result.gap:.6g}"
     assert row(printed, "steps") == row(printed, "samples") == row(printed, "LMO calls") == "200"
     assert row(printed, "gradients") == "399"
@@ -68,7 +68,7 @@ def test_columns_line_up(result, replicated):
 def test_standard_errors_have_two_digits_and_the_value_as_many():
     assert report.cells(0.123456, 0.00234, report.digits) == ["0.1235 ± 0.0023"]
     assert report.cells(1234.5678, 56.0, report.digits) == ["1,235 ± 56"]
-    assert report.cells(0.5, 0.0, report.digits) == ["0.5"]
+    assert report.cells(0.5, 0.0, report.digits) == ["0.5 ± 0"]
     assert report.cells(1e-12, 3e-13, report.digits) == ["1e-12 ± 3e-13"]
     assert report.cells(None, None, report.digits) == ["not measured"]
     assert report.cells(np.full(3, np.nan), None, report.digits) == ["not measured"]

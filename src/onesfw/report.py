@@ -99,10 +99,12 @@ def rows(result: Result, optimum: float | None = None) -> list[tuple[str, list[s
 
 
 def cells(value: Any, error: Any, show: Format) -> list[str]:
-    """A number with its standard error, or replicates' median, lowest and highest; no ± where the number is exact."""
+    """A number with its standard error, or replicates' median, lowest and highest; ± 0 where a full pass made it exact."""
     if value is None:
         return [MISSING]
     if np.ndim(value) == 0:
+        if error == 0:
+            return [f"{show(float(value))} ± 0"]
         if error is None or not math.isfinite(error) or error <= 0 or not math.isfinite(value):
             return [show(float(value))]
         places = max(0, 1 - math.floor(math.log10(error)))  # two digits of the error, and the value to match

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from onesfw.cli.errors import sentences
 
+WIDE = 200
 KINDS = ("problems", "algorithms", "sets")
 
 
@@ -28,14 +29,15 @@ def list_command(
         # One grid for all kinds: their columns line up.
         grid = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
         grid.add_column(no_wrap=True)
-        grid.add_column()
+        grid.add_column(no_wrap=True, overflow="ellipsis")
         for place, name in enumerate([kind] if kind else KINDS):
             if place:
                 grid.add_row()
             grid.add_row(Text(name, style="bold"))
             for entry, summary in LISTINGS[name]().items():
                 grid.add_row(Text(f"  {entry}"), Text(summary))
-        console = Console()
+        terminal = Console()
+        console = terminal if terminal.is_terminal else Console(width=WIDE)  # a pipe gets whole lines
         console.print(grid)
 
 

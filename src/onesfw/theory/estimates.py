@@ -140,7 +140,9 @@ def measure(
                 seen["score_L2"] = score.bend(place, direction)
             return seen
 
-        seen = jax.lax.map(at_draw, (drawn, jnp.arange(count)), batch_size=rows)
+        pairs = (drawn, jnp.arange(count))
+        # A batch size compiles the draws twice, for the batches and for what is left over.
+        seen = jax.vmap(at_draw)(pairs) if rows >= count else jax.lax.map(at_draw, pairs, batch_size=rows)
         moments = {"score_G": 4, "score_L": 2}
         return {
             name: jnp.mean(values ** moments[name]) ** (1 / moments[name]) if name in moments else jnp.max(values)
@@ -169,7 +171,8 @@ def spread(constraint: ConvexSet, x: Tree, key: Array, points: int, towards_zero
     count = max(points, 2)
     directions = jax.random.normal(for_vertices, (count, flat.size), flat.dtype)
     vertices = jax.lax.map(lambda d: trees.ravel(constraint.lmo(unravel(d)))[0], directions)
-    weights = jax.random.dirichlet(for_weights, jnp.ones(count, flat.dtype), (count,))
+    weights = jax.random.exponential(for_weights, (count, count), flat.dtype)
+    weights = weights / jnp.sum(weights, 1, keepdims=True)
     share = weights[:, :1] / (weights[:, :1] + weights[:, 1:2])
     between = share * vertices + (1 - share) * jnp.roll(vertices, 1, 0)
     kinds = jnp.stack([vertices, between, weights @ vertices])
