@@ -46,7 +46,7 @@ def test_the_printout_names_everything(result):
     assert printed.splitlines()[0] == "minimize by one_sfw, convex (rho=1/(t-1), eta=1/t)"
     assert "All steps were done." in printed
     assert row(printed, "value") == f"{result.value:.6g} ± 0"
-    assert row(printed, "gap") == f"{result.gap:.6g}"
+    assert row(printed, "gap") == f"{result.gap:.6g} ± 0"
     assert row(printed, "steps") == row(printed, "samples") == row(printed, "LMO calls") == "200"
     assert row(printed, "gradients") == "399"
     assert row(printed, "HVPs") == "0"

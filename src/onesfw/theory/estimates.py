@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +24,23 @@ from onesfw.trees import Array, Tree
 
 POWER_ITERATIONS = 12
 SLICE_BYTES = 1 << 22
+MOMENTS = {"score_G": 4, "score_L": 2}  # Assumptions 3 and 4 bound these of the score, not its maximum
 
 
 class EstimateWarning(UserWarning):
     """The constants are maxima over a sample, so that a bound computed from them is an estimate, not a guarantee."""
+
+
+class Chances(NamedTuple):
+    """The random numbers behind the points, and the rows of a finite sum to look at."""
+
+    directions: np.ndarray
+    weights: np.ndarray
+    scales: np.ndarray
+    probe: np.ndarray
+    """where power iterations start"""
+    rows: np.ndarray
+    points: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -89,9 +102,11 @@ def estimate(
         if not {capabilities.OBLIVIOUS, capabilities.DENSITY} & set(objective.offers):
             raise TypeError(f"estimate needs an integrand or a log-density, which {type(objective).__name__} has not")
         objective.check(trees.shapes(x), 1)
+        seed = as_key(key)
         # A function made anew, so that JAX forgets the program, and what the objective captured, with it.
-        program = jax.jit(partial(measure, points=points, samples=samples, towards_zero=setting == DR_SUBMODULAR))
-        maxima = program(trees.cast(objective, trees.dtype_of(x)), constraint, x, as_key(key))
+        program = jax.jit(partial(measure, samples=samples, towards_zero=setting == DR_SUBMODULAR))
+        chances = roll(seed, x, points, objective.n if isinstance(objective, FiniteSum) else 1, samples)
+        maxima = program(trees.cast(objective, trees.dtype_of(x)), constraint, x, seed, chances)
         found = {name: float(value) for name, value in maxima.items()}
         D, R = extent(constraint, x)
     seen = min(samples, objective.n) if isinstance(objective, FiniteSum) else samples
@@ -109,80 +124,79 @@ def estimate(
     return Constants(**found, D=D, R=R, oblivious=oblivious, baseline=baseline)
 
 
+def roll(key: Array, x: Tree, points: int, rows: int, samples: int) -> Chances:
+    """Random numbers from the host: JAX's hashes would take most of the program's compilation."""
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+    size, count, dtype = sum(leaf.size for leaf in jax.tree.leaves(x)), max(points - 2, 1), trees.dtype_of(x)
+    weights = generator.exponential(size=(count, count))
+    return Chances(
+        directions=generator.standard_normal((count, size)).astype(dtype),
+        weights=(weights / weights.sum(1, keepdims=True)).astype(dtype),
+        scales=generator.random((count, 1)).astype(dtype),
+        probe=generator.standard_normal(size).astype(dtype),
+        rows=np.arange(rows) if rows <= samples else generator.choice(rows, samples, replace=False),
+        points=np.arange(points),
+    )
+
+
 def measure(
-    objective: Any, constraint: ConvexSet, x: Tree, key: Array, points: int, samples: int, towards_zero: bool
+    objective: Any, constraint: ConvexSet, x: Tree, key: Array, chances: Chances, *, samples: int, towards_zero: bool
 ) -> dict[str, Array]:
     """The maxima over points of the maxima, or means, over draws."""
-    for_points, for_draws, for_directions = jax.random.split(key, 3)
-    zero = jnp.zeros((), trees.dtype_of(x))
-    drawn = all_draws(objective, for_draws, samples)
-    count = jax.tree.leaves(drawn)[0].shape[0]
-    oblivious = capabilities.OBLIVIOUS in objective.offers
     flat, unravel = trees.ravel(x)
-    rows = max(1, min(count, SLICE_BYTES // (4 * flat.size * flat.dtype.itemsize)))
+    probe, zero = unravel(chances.probe), jnp.zeros((), flat.dtype)
+    oblivious = capabilities.OBLIVIOUS in objective.offers
+    if isinstance(objective, FiniteSum):
+        draws = chances.rows
+    else:
+        draws = jax.vmap(lambda number: objective.draw(key, number))(jnp.arange(samples, dtype=jnp.int32))
+    count = jax.tree.leaves(draws)[0].shape[0]
+    batch = max(1, min(count, SLICE_BYTES // (4 * flat.size * flat.dtype.itemsize)))
 
     def at_point(place: Tree) -> dict[str, Array]:
-        def at_draw(pair: tuple[Tree, Array]) -> dict[str, Array]:
-            draw, number = pair
+        def at_draw(draw: Tree) -> dict[str, Array]:
             h = objective.at(draw, place, zero)
-            direction = unravel(jax.random.normal(jax.random.fold_in(for_directions, number), flat.shape, flat.dtype))
             integrand = function_of(h, oblivious)
             seen = {
                 "B": jnp.abs(h.integrand(place)),
                 "G": integrand.slope(place),
-                "L": integrand.curvature(place, direction),
+                "L": integrand.curvature(place, probe),
             }
             if h.log_prob is not None:
                 score = by_autodiff(h.log_prob)
-                seen["L2"] = integrand.bend(place, direction)
+                seen["L2"] = integrand.bend(place, probe)
                 seen["score_G"] = score.slope(place)
-                seen["score_L"] = score.curvature(place, direction)
-                seen["score_L2"] = score.bend(place, direction)
+                seen["score_L"] = score.curvature(place, probe)
+                seen["score_L2"] = score.bend(place, probe)
             return seen
 
-        pairs = (drawn, jnp.arange(count))
         # A batch size compiles the draws twice, for the batches and for what is left over.
-        seen = jax.vmap(at_draw)(pairs) if rows >= count else jax.lax.map(at_draw, pairs, batch_size=rows)
-        moments = {"score_G": 4, "score_L": 2}
+        seen = jax.vmap(at_draw)(draws) if batch >= count else jax.lax.map(at_draw, draws, batch_size=batch)
         return {
-            name: jnp.mean(values ** moments[name]) ** (1 / moments[name]) if name in moments else jnp.max(values)
+            name: jnp.mean(values ** MOMENTS[name]) ** (1 / MOMENTS[name]) if name in MOMENTS else jnp.max(values)
             for name, values in seen.items()
         }
 
-    return jax.tree.map(jnp.max, jax.lax.map(at_point, spread(constraint, x, for_points, points, towards_zero)))
+    return jax.tree.map(jnp.max, jax.lax.map(at_point, spread(constraint, x, chances, towards_zero)))
 
 
-def all_draws(objective: Any, key: Array, samples: int) -> Tree:
-    """Draws of z, each a leading entry; all rows of a finite sum that has no more than `samples`."""
-    if isinstance(objective, FiniteSum) and objective.n <= samples:
-        return jnp.arange(objective.n)
-    if isinstance(objective, FiniteSum):
-        return jax.random.choice(key, objective.n, (samples,), replace=False)
-    return jax.vmap(lambda number: objective.draw(key, number))(jnp.arange(samples))
-
-
-def spread(constraint: ConvexSet, x: Tree, key: Array, points: int, towards_zero: bool) -> Tree:
+def spread(constraint: ConvexSet, x: Tree, chances: Chances, towards_zero: bool) -> Tree:
     """Members of K with a leading axis: x and the vertices' mean, then vertices, points between two, and mixtures.
 
-    Slopes are often largest at vertices and curvatures in the middle, so that both must be among the points.
+    Slopes are often largest at vertices and curvatures in the middle, so that both must be among the points. Every
+    second point is drawn towards 0 where continuous greedy would pass, and x is 0.
     """
     flat, unravel = trees.ravel(x)
-    for_vertices, for_weights, for_scales = jax.random.split(key, 3)
-    count = max(points, 2)
-    directions = jax.random.normal(for_vertices, (count, flat.size), flat.dtype)
-    vertices = jax.lax.map(lambda d: trees.ravel(constraint.lmo(unravel(d)))[0], directions)
-    weights = jax.random.exponential(for_weights, (count, count), flat.dtype)
-    weights = weights / jnp.sum(weights, 1, keepdims=True)
-    share = weights[:, :1] / (weights[:, :1] + weights[:, 1:2])
+    vertices = jax.lax.map(lambda d: trees.ravel(constraint.lmo(unravel(d)))[0], chances.directions)
+    weights, numbers = chances.weights, jnp.arange(vertices.shape[0])
+    share = weights[:, :1] / (weights[:, :1] + weights[:, -1:])
     between = share * vertices + (1 - share) * jnp.roll(vertices, 1, 0)
-    kinds = jnp.stack([vertices, between, weights @ vertices])
-    chosen = kinds[jnp.arange(count) % 3, jnp.arange(count)]
+    chosen = jnp.stack([vertices, between, weights @ vertices])[numbers % 3, numbers]
     if towards_zero:
-        scales = jax.random.uniform(for_scales, (count, 1), flat.dtype)
-        chosen = jnp.where((jnp.arange(count) % 2 == 0)[:, None], chosen, scales * chosen)
+        chosen = jnp.where((numbers % 2 == 0)[:, None], chosen, chances.scales * chosen)
         flat = jnp.zeros_like(flat)
-    chosen = jnp.concatenate([flat[None], jnp.mean(vertices, 0)[None], chosen])[:points]
-    return jax.vmap(unravel)(chosen)
+    members = jnp.concatenate([flat[None], jnp.mean(vertices, 0)[None], chosen])[: chances.points.size]
+    return jax.vmap(unravel)(members)
 
 
 def function_of(h: Surrogate, oblivious: bool) -> Function:
