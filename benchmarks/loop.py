@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import numba
 import numpy as np
+from dense_logistic import logistic, ours, problem
 from reference_loop import one_sfw_logistic_l1
 from rich.console import Console
 from rich.table import Table
@@ -25,27 +25,6 @@ from onesfw.compilation import compilations
 
 RUNS = 7
 SIZES = ((20, 5_000, 1_000_000, 13.0), (1_000, 5_000, 200_000, 4.2), (20_000, 1_000, 20_000, 2.0))
-
-
-def problem(d: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gaussian rows, labels from a sparse linear model with noise."""
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((n, d)).astype(np.float32)
-    truth = np.zeros(d)
-    truth[: max(1, d // 10)] = rng.standard_normal(max(1, d // 10))
-    noise = rng.standard_normal(n) * np.linalg.norm(truth)
-    return rows, np.where(rows @ truth + noise > 0, 1, -1).astype(np.float32)
-
-
-def logistic(rows: np.ndarray, labels: np.ndarray, order: np.ndarray | None = None) -> fw.FiniteSum:
-    """The objective through the public interface, with a fresh lambda at every call."""
-    return fw.FiniteSum(lambda x, row: jnp.logaddexp(0.0, -row[1] * (row[0] @ x)), (rows, labels), indices=order)
-
-
-def ours(objective: fw.FiniteSum, radius: float, steps: int, **options: object) -> fw.Result:
-    """A run without evaluation."""
-    ball = fw.sets.L1Ball(radius, shape=objective.data[0].shape[1])
-    return fw.minimize(objective, ball, steps=steps, evaluate=False, **options)
 
 
 def timed(call: Callable[[], object]) -> float:

@@ -215,5 +215,5 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         sense="minimize" if run.sign > 0 else "maximize",
         replicates=replicates,
         failed_step=each([o.failed_step for o in outcomes]) if any(o.failed_step for o in outcomes) else None,
-        state=outcomes[0].state if len(outcomes) == 1 else [o.state for o in outcomes],
+        state=[o.state for o in outcomes] if several and not spread else outcomes[0].state,
     )

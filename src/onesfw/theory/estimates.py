@@ -40,7 +40,6 @@ class Chances(NamedTuple):
     probe: np.ndarray
     """where power iterations start"""
     rows: np.ndarray
-    points: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def estimate(
         objective.check(trees.shapes(x), 1)
         seed = as_key(key)
         # A function made anew, so that JAX forgets the program, and what the objective captured, with it.
-        program = jax.jit(partial(measure, samples=samples, towards_zero=setting == DR_SUBMODULAR))
+        program = jax.jit(partial(measure, points=points, samples=samples, towards_zero=setting == DR_SUBMODULAR))
         chances = roll(seed, x, points, objective.n if isinstance(objective, FiniteSum) else 1, samples)
         maxima = program(trees.cast(objective, trees.dtype_of(x)), constraint, x, seed, chances)
         found = {name: float(value) for name, value in maxima.items()}
@@ -135,19 +134,26 @@ def roll(key: Array, x: Tree, points: int, rows: int, samples: int) -> Chances:
         scales=generator.random((count, 1)).astype(dtype),
         probe=generator.standard_normal(size).astype(dtype),
         rows=np.arange(rows) if rows <= samples else generator.choice(rows, samples, replace=False),
-        points=np.arange(points),
     )
 
 
 def measure(
-    objective: Any, constraint: ConvexSet, x: Tree, key: Array, chances: Chances, *, samples: int, towards_zero: bool
+    objective: Any,
+    constraint: ConvexSet,
+    x: Tree,
+    key: Array,
+    chances: Chances,
+    *,
+    points: int,
+    samples: int,
+    towards_zero: bool,
 ) -> dict[str, Array]:
     """The maxima over points of the maxima, or means, over draws."""
     flat, unravel = trees.ravel(x)
     probe, zero = unravel(chances.probe), jnp.zeros((), flat.dtype)
     oblivious = capabilities.OBLIVIOUS in objective.offers
     if isinstance(objective, FiniteSum):
-        draws = chances.rows
+        draws = jnp.asarray(chances.rows)
     else:
         draws = jax.vmap(lambda number: objective.draw(key, number))(jnp.arange(samples, dtype=jnp.int32))
     count = jax.tree.leaves(draws)[0].shape[0]
@@ -177,7 +183,8 @@ def measure(
             for name, values in seen.items()
         }
 
-    return jax.tree.map(jnp.max, jax.lax.map(at_point, spread(constraint, x, chances, towards_zero)))
+    members = jax.tree.map(lambda leaf: leaf[:points], spread(constraint, x, chances, towards_zero))
+    return jax.tree.map(jnp.max, jax.lax.map(at_point, members))
 
 
 def spread(constraint: ConvexSet, x: Tree, chances: Chances, towards_zero: bool) -> Tree:
@@ -187,7 +194,7 @@ def spread(constraint: ConvexSet, x: Tree, chances: Chances, towards_zero: bool)
     second point is drawn towards 0 where continuous greedy would pass, and x is 0.
     """
     flat, unravel = trees.ravel(x)
-    vertices = jax.lax.map(lambda d: trees.ravel(constraint.lmo(unravel(d)))[0], chances.directions)
+    vertices = jax.lax.map(lambda d: trees.ravel(constraint.lmo(unravel(d)))[0], jnp.asarray(chances.directions))
     weights, numbers = chances.weights, jnp.arange(vertices.shape[0])
     share = weights[:, :1] / (weights[:, :1] + weights[:, -1:])
     between = share * vertices + (1 - share) * jnp.roll(vertices, 1, 0)
@@ -195,8 +202,7 @@ def spread(constraint: ConvexSet, x: Tree, chances: Chances, towards_zero: bool)
     if towards_zero:
         chosen = jnp.where((numbers % 2 == 0)[:, None], chosen, chances.scales * chosen)
         flat = jnp.zeros_like(flat)
-    members = jnp.concatenate([flat[None], jnp.mean(vertices, 0)[None], chosen])[: chances.points.size]
-    return jax.vmap(unravel)(members)
+    return jax.vmap(unravel)(jnp.concatenate([flat[None], jnp.mean(vertices, 0)[None], chosen]))
 
 
 def function_of(h: Surrogate, oblivious: bool) -> Function:
