@@ -1,6 +1,6 @@
 """onesfw: constrained stochastic optimisation from one sample per iteration, without projections."""
 
-from onesfw import sets, zoo
+from onesfw import sets, theory, zoo
 from onesfw.algorithms import Algorithm, frank_wolfe, one_sfw
 from onesfw.objectives import Expectation, FiniteSum, NonOblivious
 from onesfw.result import Result, Trace
@@ -22,5 +22,6 @@ __all__ = [
     "minimize",
     "one_sfw",
     "sets",
+    "theory",
     "zoo",
 ]

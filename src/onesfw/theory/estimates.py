@@ -73,7 +73,7 @@ def estimate(
     samples: int = 1_000,
     key: Any = 0,
 ) -> Constants:
-    """The constants of a problem, as maxima over points of K and draws of z; raises an `EstimateWarning`.
+    """The constants of a problem, as maxima over points of K and draws of z; emits an `EstimateWarning`.
 
     A maximum over a sample never exceeds the maximum it stands for: the bounds that follow from it are estimates. Where
     F̃ or its derivatives are unbounded in z, as with Gaussian noise, no finite constant is true and the estimates grow
@@ -150,7 +150,7 @@ def measure(
 ) -> dict[str, Array]:
     """The maxima over points of the maxima, or means, over draws."""
     flat, unravel = trees.ravel(x)
-    probe, zero = unravel(chances.probe), jnp.zeros((), flat.dtype)
+    probe, zero = unravel(jnp.asarray(chances.probe)), jnp.zeros((), flat.dtype)
     oblivious = capabilities.OBLIVIOUS in objective.offers
     if isinstance(objective, FiniteSum):
         draws = jnp.asarray(chances.rows)

@@ -24,11 +24,13 @@ def noisy_quadratic(matrix: np.ndarray, linear: np.ndarray, tau: float, sigma: f
     from ∇F(x_t) − ∇F(x_{t−1}). For τ ≤ 1 every Q(w) has the signs of Q.
     """
     d = linear.size
+    assert d <= 32, "the signs are the bits of one word"
     off_diagonal = matrix - np.diag(np.diag(matrix))
 
     def sample(key: Array) -> tuple[Array, Array]:
         for_signs, for_normals = jax.random.split(key)
-        return jax.random.bernoulli(for_signs, shape=(d,)), jax.random.normal(for_normals, (d,))
+        bits = jax.random.bits(for_signs, (), jnp.uint32) >> jnp.arange(d, dtype=jnp.uint32)  # one hash, not d
+        return (bits & 1).astype(bool), jax.random.normal(for_normals, (d,))
 
     def value(x: Array, draw: tuple[Array, Array]) -> Array:
         q, q_off, c = (jnp.asarray(a, x.dtype) for a in (matrix, off_diagonal, linear))
