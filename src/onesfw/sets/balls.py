@@ -5,13 +5,13 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 
-from onesfw.sets.base import VectorSet
+from onesfw.sets.base import CentredSet
 from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
 from onesfw.sets.simplices import one_hot_at_max, project_simplex
 from onesfw.trees import Array
 
 
-class L1Ball(VectorSet):
+class L1Ball(CentredSet):
     """{x : ‖x‖₁ ≤ radius}.
 
     lmo(d) = −radius · sign(d_i) e_i, i the first coordinate with the largest |d_i|. O(d).
@@ -35,24 +35,13 @@ class L1Ball(VectorSet):
         shrunk = jnp.sign(y) * project_simplex(size, self.bound)
         return jnp.where(jnp.sum(size) <= self.bound, y, shrunk)
 
-    def start_vector(self, like: Array) -> Array:
-        return jnp.zeros_like(like)
-
-    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
-        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
-
-    @property
-    def diameter(self) -> float:
-        """2 · radius."""
-        return float(2 * self.bound)
-
     @property
     def radius(self) -> float:
         """max ‖x‖₂ = radius."""
         return float(self.bound)
 
 
-class L2Ball(VectorSet):
+class L2Ball(CentredSet):
     """{x : ‖x‖₂ ≤ radius}.
 
     lmo(d) = −radius · d/‖d‖₂, and −radius · e_1 for d = 0. O(d).
@@ -73,21 +62,11 @@ class L2Ball(VectorSet):
         return -self.bound * direction / jnp.sqrt(jnp.sum(direction * direction))
 
     def contains_vector(self, x: Array, tol: float) -> Array:
-        return within(jnp.sqrt(jnp.sum(x * x)), self.bound, tol)
+        return within(safe_norm(x), self.bound, tol)
 
     def project_vector(self, y: Array) -> Array:
-        return y * jnp.minimum(1.0, self.bound / jnp.maximum(jnp.sqrt(jnp.sum(y * y)), self.bound))
-
-    def start_vector(self, like: Array) -> Array:
-        return jnp.zeros_like(like)
-
-    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
-        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
-
-    @property
-    def diameter(self) -> float:
-        """2 · radius."""
-        return float(2 * self.bound)
+        size = safe_norm(y)
+        return y * jnp.where(size > self.bound, self.bound / size, 1.0)
 
     @property
     def radius(self) -> float:
@@ -95,7 +74,7 @@ class L2Ball(VectorSet):
         return float(self.bound)
 
 
-class LInfBall(VectorSet):
+class LInfBall(CentredSet):
     """{x : |x_i| ≤ radius for every i}.
 
     lmo(d) = −radius · sign(d), +radius where d_i = 0. O(d).
@@ -117,24 +96,13 @@ class LInfBall(VectorSet):
     def project_vector(self, y: Array) -> Array:
         return jnp.clip(y, -self.bound, self.bound)
 
-    def start_vector(self, like: Array) -> Array:
-        return jnp.zeros_like(like)
-
-    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
-        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
-
-    @property
-    def diameter(self) -> float:
-        """2 · radius · √d."""
-        return float(2 * self.bound) * self.dimension**0.5
-
     @property
     def radius(self) -> float:
         """max ‖x‖₂ = radius · √d."""
         return float(self.bound) * self.dimension**0.5
 
 
-class LpBall(VectorSet):
+class LpBall(CentredSet):
     """{x : ‖x‖_p ≤ radius}, 1 < p < ∞.
 
     lmo(d) = −radius · sign(d) |d|^(q−1) / ‖ |d|^(q−1) ‖_p with 1/p + 1/q = 1, equality in Hölder's inequality, and
@@ -168,17 +136,6 @@ class LpBall(VectorSet):
         largest = jnp.max(jnp.abs(x))
         size = jnp.abs(x) / jnp.where(largest > 0, largest, 1.0)
         return within(largest * jnp.sum(size**self.p) ** (1 / self.p), self.bound, tol)
-
-    def start_vector(self, like: Array) -> Array:
-        return jnp.zeros_like(like)
-
-    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
-        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
-
-    @property
-    def diameter(self) -> float:
-        """2 · max ‖x‖₂."""
-        return 2 * self.radius
 
     @property
     def radius(self) -> float:

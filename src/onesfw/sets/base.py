@@ -18,7 +18,7 @@ import numpy as np
 
 from onesfw import trees
 from onesfw.sets.membership import within_distance
-from onesfw.sets.parameters import Shape
+from onesfw.sets.parameters import Parameter, Shape
 from onesfw.trees import Array, Tree
 
 
@@ -164,6 +164,23 @@ class VectorSet(ConvexSet):
     def dimension(self) -> int:
         """The number of coordinates; raises where the shape is not known yet."""
         return sum(leaf.size for leaf in jax.tree.leaves(known(self, None)))
+
+
+class CentredSet(VectorSet):
+    """A vector set with K = −K and entries of at most `bound`: what all balls share."""
+
+    bound: eqx.AbstractVar[Parameter]
+
+    def start_vector(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
+        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
+
+    @property
+    def diameter(self) -> float:
+        """2 · max ‖x‖₂."""
+        return 2 * self.radius
 
 
 def known(constraint: ConvexSet, like: Tree | None) -> Tree:

@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onesfw.sets.base import VectorSet
+from onesfw.sets.base import CentredSet
 from onesfw.sets.boxes import project_knapsack
 from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
 from onesfw.sets.simplices import one_hot_at_max, project_simplex
 from onesfw.trees import Array
 
 
-class KSparse(VectorSet):
+class KSparse(CentredSet):
     """{x : ‖x‖_∞ ≤ bound, ‖x‖₁ ≤ k · bound}: the convex hull of the k-sparse vectors with entries ±bound.
 
     lmo(d) = −bound · sign(d_i) on the k coordinates with the largest |d_i|, ties to the lowest index. O(d log k).
@@ -51,17 +51,6 @@ class KSparse(VectorSet):
     def project_vector(self, y: Array) -> Array:
         return jnp.sign(y) * project_knapsack(jnp.abs(y), jnp.ones_like(y), self.k * self.bound, self.bound)
 
-    def start_vector(self, like: Array) -> Array:
-        return jnp.zeros_like(like)
-
-    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
-        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
-
-    @property
-    def diameter(self) -> float:
-        """2 · bound · √min(k, d)."""
-        return 2 * self.radius
-
     @property
     def radius(self) -> float:
         """max ‖x‖₂ = bound · √min(k, d)."""
@@ -69,7 +58,7 @@ class KSparse(VectorSet):
         return float(self.bound) * nonzeros**0.5
 
 
-class GroupBall(VectorSet):
+class GroupBall(CentredSet):
     """{x : Σ_g ‖x_g‖ ≤ radius} over groups g of coordinates, ‖·‖ the l2 or the l∞ norm.
 
     `groups` holds a group's number for every coordinate of x. lmo(d) lives on the group whose dual norm ‖d_g‖_* is the
@@ -163,17 +152,6 @@ class GroupBall(VectorSet):
         ends = (jnp.zeros((), y.dtype), jnp.max(sums))
         _, theta = lax.fori_loop(0, jnp.finfo(y.dtype).nmant + 10, halve, ends)
         return jnp.sign(y) * jnp.minimum(size, levels(theta)[self.groups])
-
-    def start_vector(self, like: Array) -> Array:
-        return jnp.zeros_like(like)
-
-    def bounds_vector(self, like: Array) -> tuple[Array, Array]:
-        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
-
-    @property
-    def diameter(self) -> float:
-        """2 · max ‖x‖₂."""
-        return 2 * self.radius
 
     @property
     def radius(self) -> float:
