@@ -58,10 +58,8 @@ def main() -> None:
     settled = [megabytes for step, megabytes in memory if step >= steps / 20]
     growth = max(settled) - settled[0]
     violation = max(abs(x.sum() - 1), -x.min(), 0.0)
-    print(
-        f"{result.steps:,} steps in {time.perf_counter() - begun:.0f} s; memory grew by {growth:.1f} MB after the first 5 %"
-    )
-    print(f"constraint violated by {violation:.1e}")
+    print(f"{result.steps:,} steps in {time.perf_counter() - begun:.0f} s; constraint violated by {violation:.1e}")
+    print(f"memory grew by {growth:.1f} MB after the first 5 % of the run")
     assert growth < GROWTH, f"memory grew by {growth:.1f} MB"
     assert violation <= VIOLATION, f"x left the simplex by {violation:.1e}"
 

@@ -72,6 +72,9 @@ def test_a_float64_run_and_its_trace_resume(tmp_path):
     same(resumed, plain)
     np.testing.assert_array_equal(resumed.trace.step, [1000, 1500, 2000, 2500, 3000])
     np.testing.assert_array_equal(resumed.trace.value, plain.trace.value[1:])
+    finished = run(tmp_path / "run", every=500)
+    assert (finished.value, finished.gap) == (plain.value, plain.gap)
+    np.testing.assert_array_equal(finished.trace.value, resumed.trace.value)
 
 
 def test_continuous_greedy_resumes_with_its_weight(tmp_path):

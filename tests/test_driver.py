@@ -181,6 +181,14 @@ def test_callbacks_see_rows_and_may_stop():
     assert seen[-1][1] == result.value
 
 
+def test_an_error_in_one_replicate_ends_them_all():
+    def fail(row, x):
+        raise RuntimeError("stop it")
+
+    with pytest.raises(RuntimeError, match="stop it"):
+        fw.minimize(logistic(), BALL, steps=2 * 10**9, replicates=3, every=[10], callbacks=[fail], evaluate=False)
+
+
 def test_a_step_that_is_not_finite_is_named_and_undone():
     bad = 137
 

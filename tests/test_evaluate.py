@@ -93,9 +93,10 @@ def test_evaluation_costs_nothing_in_the_counts():
 
 
 def test_evaluation_steps():
-    assert evaluation_steps(None, 100, False) == [100]
-    assert evaluation_steps(30, 100, False) == [30, 60, 90, 100]
-    assert evaluation_steps([5, 2, 2], 100, False) == [2, 5, 100]
+    assert list(evaluation_steps(None, 100, False)) == [100]
+    assert list(evaluation_steps(30, 100, False)) == [30, 60, 90]
+    assert evaluation_steps([5, 2, 2], 100, False) == [2, 5]
+    assert len(evaluation_steps(1, 10**12, False)) == 10**12  # nothing is stored
     log = evaluation_steps("log", 10**6, False)
     assert log[0] == 1
     assert log[-1] == 10**6

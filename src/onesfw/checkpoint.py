@@ -98,7 +98,7 @@ class Checkpoint:
             progress = dict(found.progress)
             sound = progress.pop("sha256") == digest(json.dumps(progress, sort_keys=True), *leaves)
         except Exception as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = short(error)
             raise ValueError(f"checkpoint: the save {place} is damaged ({reason}); {REMEDY}") from error
         if not sound:
             raise ValueError(f"checkpoint: the save {place} is damaged; {REMEDY}")
@@ -124,7 +124,7 @@ class Checkpoint:
                 if saved.done not in self.manager.all_steps():
                     self.manager.save(saved.done, args=arguments)
         except Exception as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = short(error)
             warnings.warn(
                 f"checkpoint: the state after step {saved.done:,} could not be saved in {self.folder} ({reason}); "
                 "the run goes on, and the earlier saves are kept",
@@ -149,6 +149,12 @@ def digest(*parts: Any) -> str:
             hasher.update(f"{array.dtype}{array.shape}".encode())
             hasher.update(array.reshape(-1).view(np.uint8).data)
     return hasher.hexdigest()[:16]
+
+
+def short(error: Exception) -> str:
+    """The beginning of an error's first line; Orbax tells its whole configuration."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return line if len(line) <= 160 else f"{line[:160]}…"
 
 
 def plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -147,14 +148,12 @@ class Driver:
         """Run until something ends it."""
         self.begun = time.perf_counter()
         status: list[Status] | None = None
-        pauses = list(self.run.pauses)
         if self.done >= self.run.steps:
             status = [Status.STEPS_DONE] * self.count
         while status is None:
-            while pauses and pauses[0] <= self.done:
-                pauses.pop(0)
-            status = self.advance(min(pauses[0] if pauses else self.run.steps, self.run.steps))
-            if status is None and pauses and self.done == pauses[0]:
+            pause = self.next_pause()
+            status = self.advance(pause)
+            if status is None and self.done == pause:
                 status = self.look()
             if status is None and self.done >= self.run.steps:
                 status = [Status.STEPS_DONE] * self.count
@@ -163,6 +162,11 @@ class Driver:
             if self.store is not None and (status is not None or self.store.due()):
                 self.store.save(self.progress())
         return self.finish(status)
+
+    def next_pause(self) -> int:
+        """The next step to evaluate after; the last step is always one."""
+        place = bisect.bisect_right(self.run.pauses, self.done)
+        return self.run.pauses[place] if place < len(self.run.pauses) else self.run.steps
 
     def progress(self) -> Saved:
         """What a checkpoint keeps."""
@@ -210,6 +214,7 @@ class Driver:
             return self.last_finite(count, rho, weight)
         self.seconds += elapsed
         self.state, self.done, self.weight = state, self.done + count, self.weight + self.chunk_weight
+        self.measured = None
         self.bar.advance(count * self.count)
         self.length = max(1, min(int(CHUNK_SECONDS / max(elapsed / count, 1e-9)), self.length * GROWTH, loop.CHUNK))
         if self.run.time_limit is not None:
@@ -234,6 +239,7 @@ class Driver:
             self.state = replay(good)[0]
         self.weight += float(np.asarray(weight, np.float64)[:good].sum())
         self.done += good
+        self.measured = None
         self.failed_step = self.done + 1
         return [Status.NOT_FINITE if b else Status.COMPANION for b in broken]
 
@@ -289,8 +295,9 @@ class Driver:
     def finish(self, status: list[Status]) -> Outcome:
         """The outcome, with the paper's output measured once more where it is not the last iterate."""
         last = self.current()
-        if not self.rows or self.rows[-1]["step"] != self.done:
+        if self.measured is None:
             self.measured = self.measure(last)
+        if not self.rows or self.rows[-1]["step"] != self.done:
             self.rows.append(self.row(self.measured))
         x, final = last, self.measured
         if self.run.algorithm.output == "random" and Status.GAP_REACHED not in status:

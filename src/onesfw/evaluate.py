@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -117,20 +117,21 @@ def evaluator_for(evaluate: Any, objective: Objective, constraint: ConvexSet, si
     return sampled(objective, constraint, sign, whole_number(evaluate, "evaluate", 2))
 
 
-def evaluation_steps(every: Any, steps: int, log: bool) -> list[int]:
-    """After which steps to evaluate; the last step is always among them."""
+def evaluation_steps(every: Any, steps: int, log: bool) -> Sequence[int]:
+    """After which steps to evaluate, in order; the last step is evaluated in any case."""
     if every is None:
         every = "log" if log else steps
     if isinstance(every, str):
         if every != "log":
             raise ValueError(f"every must be a number of steps, a list of steps or 'log', got {every!r}")
         points = np.geomspace(1, steps, max(2, round(8 * np.log10(max(steps, 2))) + 1))
-        chosen = np.unique(np.rint(points).astype(np.int64))
-    elif isinstance(every, int | float | np.number):
+        return np.unique(np.rint(points).astype(np.int64)).tolist()
+    if isinstance(every, int | float | np.number):
         stride = whole_number(every, "every", 1)
-        chosen = np.arange(stride, steps + 1, stride)
-    else:
-        chosen = np.unique([whole_number(t, "every", 1) for t in every]).astype(np.int64)
-        if chosen.size and chosen[-1] > steps:
-            raise ValueError(f"every asks for step {chosen[-1]:,}, but steps={steps:,}")
-    return sorted({*chosen.tolist(), steps})
+        return range(stride, steps + 1, stride)
+    if not isinstance(every, Iterable):
+        raise TypeError(f"every must be a number of steps, a list of steps or 'log', got {every!r}")
+    chosen = sorted({whole_number(t, "every", 1) for t in every})
+    if chosen and chosen[-1] > steps:
+        raise ValueError(f"every asks for step {chosen[-1]:,}, but steps={steps:,}")
+    return chosen

@@ -165,8 +165,12 @@ def in_threads(drivers: list[Driver], time_limit: float | None) -> list[Outcome]
 
     def one(driver: Driver) -> Outcome:
         driver.run = replace(driver.run, time_limit=share)
-        with jax.enable_x64(wide):  # a setting of each thread
-            return driver.go()
+        try:
+            with jax.enable_x64(wide):  # a setting of each thread
+                return driver.go()
+        except BaseException:
+            driver.interrupted.set()  # an error in one replicate, in a callback say, ends the others too
+            raise
 
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(one, drivers))
