@@ -26,14 +26,26 @@ def choose(name: Any, names: Iterable[str], argument: str) -> None:
         raise ValueError(f"{argument}={name!r} is not known; choose one of {known}{nearest(name, names)}")
 
 
+def real(value: Any) -> float | None:
+    """A real number as a float, infinite where an integer is too large for one; None for whatever else, bools too."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def number(value: Any, argument: str, least: float, *, strict: bool = False) -> float:
     """A finite real number of at least (strictly above) `least`."""
     above = "above" if strict else "of at least"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    checked = real(value)
+    if checked is None:
         raise TypeError(f"{argument} must be a number {above} {least:g}, got {value!r}")
-    if not math.isfinite(value) or value < least or (strict and value == least):
-        raise ValueError(f"{argument} must be a finite number {above} {least:g}, got {value!r}")
-    return float(value)
+    if not math.isfinite(checked) or checked < least or (strict and checked == least):
+        shown = value if math.isfinite(checked) else checked
+        raise ValueError(f"{argument} must be a finite number {above} {least:g}, got {shown!r}")
+    return checked
 
 
 def whole_number(value: Any, argument: str, least: int) -> int:

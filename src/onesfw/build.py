@@ -20,7 +20,7 @@ from onesfw.sets.base import is_shape
 from onesfw.trees import Array, Tree
 
 MEMBERSHIP = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}  # how far outside K x0 may lie
-MOST_SAMPLES = 2**31 - 1  # samples are numbered in 32 bits
+MOST_SAMPLES = 2**31 - 1  # samples and steps are numbered in 32 bits
 
 
 def build_run(
@@ -42,7 +42,8 @@ def build_run(
     steps = whole_number(steps, "steps", 1)
     gap_tol = None if gap_tol is None else number(gap_tol, "gap_tol", 0, strict=True)
     time_limit = None if time_limit is None else number(time_limit, "time_limit", 0, strict=True)
-    callbacks = tuple(callbacks) if isinstance(callbacks, Iterable) else (callbacks,)
+    alone = not isinstance(callbacks, Iterable) or getattr(callbacks, "ndim", None) == 0
+    callbacks = (callbacks,) if alone else tuple(callbacks)
     for callback in callbacks:
         if not callable(callback):
             raise TypeError(f"callbacks must be functions of (row, x), got {callback!r}")
@@ -55,8 +56,11 @@ def build_run(
     samples = estimator.counts(objective, steps).samples
     if capabilities.FULL_GRADIENT in estimator.needs:
         samples = 0  # full passes draw nothing
-    if samples > MOST_SAMPLES:
-        raise ValueError(f"steps: {steps:,} steps draw {samples:,} samples; at most {MOST_SAMPLES:,} can be numbered")
+    if max(samples, steps) > MOST_SAMPLES:
+        raise ValueError(
+            f"steps: {steps:,} steps draw {samples:,} samples; at most {MOST_SAMPLES:,} can be numbered, lower steps "
+            "or the batch"
+        )
     objective.check(trees.shapes(x0), samples)
     if evaluator_for(evaluate, objective, constraint, sign) is None and gap_tol is not None:
         raise ValueError("gap_tol needs a gap: leave evaluate=None, or give a number of samples")
@@ -113,7 +117,10 @@ def starting_point(x0: Any, constraint: ConvexSet) -> Tree:
     leaves, structure = jax.tree.flatten(x0)
     if not leaves:
         raise ValueError("x0 holds no array; pass an array or a pytree of arrays")
-    arrays = [np.float32(leaf) if type(leaf) is float else leaf for leaf in leaves]
+    with np.errstate(over="ignore"):  # an infinite x0 is refused below
+        arrays = [np.float32(leaf) if type(leaf) is float else leaf for leaf in leaves]
+    if any(np.ma.is_masked(leaf) for leaf in leaves):
+        raise ValueError("x0 has masked entries; fill them with x0.filled(0) or another value")
     arrays = [leaf if isinstance(leaf, jax.Array) else np.asarray(leaf) for leaf in arrays]
     for array in arrays:
         if array.dtype not in MEMBERSHIP:
@@ -128,6 +135,7 @@ def starting_point(x0: Any, constraint: ConvexSet) -> Tree:
 def member(start: Tree, given: bool, constraint: ConvexSet) -> Tree:
     """The starting point, checked against the set's shape, its oracle and its membership test."""
     check_shape(start, constraint)
+    check_range(constraint, trees.dtype_of(start))
     name = type(constraint).__name__
     try:
         vertex = jax.eval_shape(constraint.lmo, trees.shapes(start))
@@ -139,7 +147,10 @@ def member(start: Tree, given: bool, constraint: ConvexSet) -> Tree:
             f"constraint: {name}.lmo must return the shapes of x, {trees.describe(start)}, got {trees.describe(vertex)}"
         )
     if not given:
-        return jax.tree.map(jnp.asarray, constraint.start(start))
+        x0 = jax.tree.map(jnp.asarray, constraint.start(start))
+        if not bool(trees.all_finite(x0)):
+            raise ValueError(f"constraint: {name}.start gave NaN or infinite values; pass x0=, or scale the problem")
+        return x0
     x0 = jax.tree.map(jnp.asarray, start)
     if not bool(trees.all_finite(x0)):
         raise ValueError("x0 holds NaN or infinite values; start from a member of the constraint")
@@ -167,6 +178,19 @@ def check_shape(start: Tree, constraint: ConvexSet) -> None:
         )
 
 
+def check_range(constraint: ConvexSet, dtype: np.dtype) -> None:
+    """Raise a sentence where a number of the set, which is kept in float64, is infinite in x's dtype."""
+    largest = float(np.finfo(dtype).max)
+    for leaf in jax.tree.leaves(constraint):
+        if trees.is_floating(leaf) and leaf.dtype.itemsize > dtype.itemsize:
+            beyond = np.isfinite(leaf) & (np.abs(leaf) > largest)
+            if np.any(beyond):
+                raise ValueError(
+                    f"constraint: {type(constraint).__name__} holds {np.asarray(leaf)[beyond][0]:g}, beyond the range "
+                    f"of {dtype}; scale the problem, or pass a float64 x0"
+                )
+
+
 def check_continuous_greedy(x0: Tree, given: bool, constraint: ConvexSet, sign: int, gap_tol: float | None) -> None:
     """The terms of the dr_submodular setting (PAPER: Theorem 3; x_1 = 0, K in the non-negative orthant)."""
     if sign > 0:
@@ -185,10 +209,12 @@ def check_continuous_greedy(x0: Tree, given: bool, constraint: ConvexSet, sign: 
 def check_schedules(algorithm: Algorithm, steps: int) -> None:
     """Raise a sentence where ρ or η leaves [0, 1], or a continuous-greedy run would not end in K."""
     schedules.check(algorithm.rho, "rho", steps)
-    schedules.check(algorithm.eta, "eta", steps)
+    if algorithm.t0 > MOST_SAMPLES:
+        raise ValueError(f"t0 must be at most {MOST_SAMPLES:,}, got {algorithm.t0:,}; steps are numbered in 32 bits")
+    schedules.check(algorithm.eta, "eta", steps, algorithm.t0)
     if algorithm.setting == DR_SUBMODULAR:
         total = sum(
-            float(np.sum(algorithm.eta(np.arange(t, min(t + 1_000_000, steps + 1)), steps)))
+            float(np.sum(algorithm.eta(np.arange(t, min(t + 1_000_000, steps + 1)) + algorithm.t0, steps)))
             for t in range(1, steps + 1, 1_000_000)
         )
         if abs(total - 1.0) > 1e-6:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from onesfw.arguments import real
+
 Numbers = np.ndarray
 ScheduleLike = "Schedule | float | Callable[..., Any]"
 
@@ -58,9 +60,10 @@ def as_schedule(value: Any, name: str) -> Schedule:
         return value
     if callable(value):
         return from_function(value, name)
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    checked = real(value)
+    if checked is None:
         raise TypeError(f"{name} must be a number in [0, 1], a function of t or of (t, T), got {value!r}")
-    return constant(float(value))
+    return constant(checked)
 
 
 def from_function(function: Callable[..., Any], name: str) -> Schedule:
@@ -85,10 +88,15 @@ def from_function(function: Callable[..., Any], name: str) -> Schedule:
     return Schedule(getattr(function, "__name__", "function").replace("<lambda>", "user's"), evaluate, arity == 2)
 
 
-def check(schedule: Schedule, name: str, horizon: int) -> None:
-    """Raise a sentence where a schedule leaves [0, 1]; long runs are checked on a grid of steps."""
+def check(schedule: Schedule, name: str, horizon: int, t0: int = 0) -> None:
+    """Raise a sentence where a schedule read at t + t0 leaves [0, 1]; long runs are checked on a grid of steps."""
     t = np.arange(1, horizon + 1) if horizon <= 1_000_000 else np.unique(np.geomspace(1, horizon, 200_000).astype(int))
-    values = schedule(t, horizon)
+    t = t + t0
+    try:
+        values = schedule(t, horizon)
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{name} must return a number for every step t; the function failed: {reason}") from error
     wrong = ~((values >= 0) & (values <= 1))
     if wrong.any():
         first = int(np.argmax(wrong))

@@ -65,6 +65,7 @@ def load_result(path: str | Path) -> Result:
 
     A missing path raises FileNotFoundError, a folder IsADirectoryError, and a damaged or foreign file ValueError.
     """
+    check_path(path)
     data = read_whole(path)
     try:
         metadata, tensors = read_metadata(data), load_tensors(data)
@@ -182,6 +183,14 @@ def read_metadata(data: bytes) -> dict[str, str]:
     return metadata
 
 
+def check_path(path: Any) -> None:
+    """Raise a sentence where `path` is no path at all."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"path must be the path of a file, got {path!r}")
+    if "\0" in str(path):
+        raise ValueError(f"path must not hold a null character, got {str(path)!r}")
+
+
 def read_whole(path: str | Path) -> bytes:
     """A file's bytes, or a sentence."""
     try:
@@ -194,6 +203,7 @@ def read_whole(path: str | Path) -> bytes:
 
 def check_target(path: str | Path) -> None:
     """Raise a sentence where `path` cannot be written, before a run is spent on it; makes the folders on the way."""
+    check_path(path)
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the path of a file in it")

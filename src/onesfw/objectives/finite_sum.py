@@ -86,6 +86,7 @@ class FiniteSum(Objective):
         return value / self.n, trees.scale(1 / self.n, gradient)
 
     def check(self, like: Tree, samples: int) -> None:
+        check_range(self.data, trees.dtype_of(like))
         row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.data)
         require_scalar(shape_of(self.loss, "FiniteSum", "loss(x, row)", like, row), "FiniteSum", "loss(x, row)")
         if self.indices is not None and samples > self.indices.size:
@@ -105,6 +106,8 @@ def checked_data(data: Tree) -> Tree:
     leaves: list[Any] = []
     for path, leaf in paths:
         name = f"data{jax.tree_util.keystr(path)}"
+        if np.ma.is_masked(leaf):
+            raise ValueError(f"FiniteSum: {name} has masked entries; remove or impute them first")
         array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
         if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
             raise TypeError(f"FiniteSum: {name} must hold numbers, got dtype {array.dtype}")
@@ -117,14 +120,36 @@ def checked_data(data: Tree) -> Tree:
             )
         if trees.is_floating(array) and not bool((np if isinstance(array, np.ndarray) else jnp).isfinite(array).all()):
             raise ValueError(f"FiniteSum: {name} holds NaN or infinite values; remove or impute them first")
+        if isinstance(array, np.ndarray) and not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
         # float64 stays on the host until a run says in which precision it is wanted.
         leaves.append(jnp.asarray(array) if array.dtype in (np.float32, np.int32) else array)
     return jax.tree.unflatten(structure, leaves)
 
 
+def check_range(data: Tree, dtype: np.dtype) -> None:
+    """Raise a sentence where a number of the data has no place in the precision of the run, x's dtype."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(data):
+        floating = trees.is_floating(leaf)
+        if not floating and not jnp.issubdtype(leaf.dtype, jnp.integer):
+            continue
+        target = np.dtype(dtype if floating else jax.dtypes.canonicalize_dtype(leaf.dtype))
+        limits: Any = np.finfo(target) if floating else np.iinfo(target)
+        if leaf.dtype.itemsize > target.itemsize and (leaf.min() < limits.min or leaf.max() > limits.max):
+            raise ValueError(
+                f"FiniteSum: data{jax.tree_util.keystr(path)} holds numbers beyond the range of {target}; "
+                "scale them, or pass a float64 x0"
+            )
+
+
 def checked_indices(indices: Any, n: int) -> np.ndarray:
     """The fixed order of rows as int32, or a sentence."""
-    order = np.asarray(indices)
+    try:
+        order = np.asarray(indices)
+    except ValueError:
+        raise TypeError(f"FiniteSum: indices must be a non-empty vector of integers, got {indices!r}") from None
+    if np.ma.is_masked(indices):
+        raise ValueError("FiniteSum: indices has masked entries; leave them out with indices.compressed()")
     if order.ndim != 1 or order.size == 0 or not np.issubdtype(order.dtype, np.integer):
         raise TypeError(f"FiniteSum: indices must be a non-empty vector of integers, got {order.dtype}{order.shape}")
     if order.min() < 0 or order.max() >= n:

@@ -11,6 +11,13 @@ from onesfw.sets.simplices import one_hot_at_max, project_simplex
 from onesfw.trees import Array
 
 
+def safe_norm(x: Array) -> Array:
+    """‖x‖₂ without squares that under- or overflow."""
+    largest = jnp.max(jnp.abs(x))
+    scale = jnp.where(largest > 0, largest, 1.0)
+    return scale * jnp.sqrt(jnp.sum((x / scale) ** 2))
+
+
 class L1Ball(CentredSet):
     """{x : ‖x‖₁ ≤ radius}.
 

@@ -34,6 +34,8 @@ class Box(ConvexSet):
         if is_number(upper):
             upper = jax.tree.map(lambda _, number=upper: number, lower)
         self.shape = as_shape(shape, "Box")
+        if self.shape is not None and not isinstance(lower, np.ndarray):
+            raise ValueError("Box: shape goes with bounds that are numbers or arrays; a tree of bounds has its shapes")
         try:
             pairs = jax.tree.map(lambda a, b: np.broadcast_arrays(a, b), lower, upper)
             self.lower = jax.tree.map(lambda _, pair: pair[0].copy(), lower, pairs)

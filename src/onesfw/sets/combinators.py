@@ -12,7 +12,7 @@ import numpy as np
 from onesfw import trees
 from onesfw.sets.base import ConvexSet, known
 from onesfw.sets.parameters import Parameter, is_number, matched, numbers, positive
-from onesfw.trees import Tree
+from onesfw.trees import Array, Tree
 
 
 def is_set(node: Any) -> bool:
@@ -194,10 +194,13 @@ class Scaled(ConvexSet):
         """factor · x."""
         return jax.tree.map(lambda leaf: jnp.asarray(self.factor, leaf.dtype) * leaf, x)
 
+    def divisor(self, dtype: Any) -> Array:
+        """The factor in x's dtype; one that is too small for it counts as its smallest normal number."""
+        return jnp.maximum(jnp.asarray(self.factor, dtype), jnp.finfo(dtype).tiny)
+
     def divided(self, x: Tree) -> Tree:
         """x / factor."""
-        x = jax.tree.map(jnp.asarray, x)
-        return jax.tree.map(lambda leaf: leaf / jnp.asarray(self.factor, leaf.dtype), x)
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf) / self.divisor(jnp.asarray(leaf).dtype), x)
 
     def lmo(self, d: Tree) -> Tree:
         """factor · lmo_K(d)."""
@@ -226,7 +229,7 @@ class Scaled(ConvexSet):
 
     def contains(self, x: Tree, tol: float = 1e-6) -> Any:
         """Whether K contains x / factor; a factor below one does not make the tolerance finer than `tol`."""
-        finest: Any = tol * jnp.maximum(1.0, 1.0 / self.factor)
+        finest: Any = tol * jnp.maximum(1.0, 1.0 / self.divisor(trees.dtype_of(jax.tree.map(jnp.asarray, x))))
         return self.set.contains(self.divided(x), finest)
 
     def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:

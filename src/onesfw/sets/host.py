@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -14,29 +15,37 @@ from onesfw.trees import Array
 
 
 def on_host(function: Callable[..., np.ndarray], like: Any, *args: Any) -> Array:
-    """function(*args) on NumPy arrays; the result has the shape and dtype of `like`.
+    """function(*args) on NumPy arrays; the result has the shape and dtype of `like`. The function is a module's own.
 
     float64 travels as pairs of 32-bit words: whether 64-bit numbers are enabled is a setting of each thread, a callback
     may come from a thread that lacks it, and JAX would then round arguments and results to float32.
     """
     arrays = [jnp.asarray(arg) for arg in args]
-    doubles = [array.dtype == jnp.float64 for array in arrays]
+    words = [lax.bitcast_convert_type(a, jnp.uint32) if a.dtype == jnp.float64 else a for a in arrays]
     wide = like.dtype == jnp.float64
     shape = jax.ShapeDtypeStruct((*like.shape, 2), jnp.uint32) if wide else jax.ShapeDtypeStruct(like.shape, like.dtype)
-
-    def call(*given: Any) -> np.ndarray:
-        numbers = [from_words(np.asarray(g)) if d else np.asarray(g) for g, d in zip(given, doubles, strict=True)]
-        result = np.asarray(function(*numbers), like.dtype)
-        return to_words(result) if wide else result
-
-    words = [lax.bitcast_convert_type(a, jnp.uint32) if d else a for a, d in zip(arrays, doubles, strict=True)]
+    call = across(function, tuple(a.dtype == jnp.float64 for a in arrays), np.dtype(like.dtype))
     result = jax.pure_callback(call, shape, *words, vmap_method="sequential")
     return lax.bitcast_convert_type(result, jnp.float64) if wide else result
 
 
+@cache  # one callback for the same call: compiled programs are found again by their text, which names it
+def across(
+    function: Callable[..., np.ndarray], doubles: tuple[bool, ...], dtype: np.dtype
+) -> Callable[..., np.ndarray]:
+    """The function between words and numbers; `doubles` says which arguments are words of float64."""
+
+    def call(*given: Any) -> np.ndarray:
+        numbers = [from_words(np.asarray(g)) if d else np.asarray(g) for g, d in zip(given, doubles, strict=True)]
+        result = np.asarray(function(*numbers), dtype)
+        return to_words(result) if dtype == np.float64 else result
+
+    return call
+
+
 def to_words(array: np.ndarray) -> np.ndarray:
     """float64 numbers as pairs of 32-bit words, along a new last axis."""
-    return np.ascontiguousarray(array, np.float64).reshape(-1).view(np.uint32).reshape(*array.shape, 2)
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint32).reshape(*array.shape, 2)
 
 
 def from_words(words: np.ndarray) -> np.ndarray:

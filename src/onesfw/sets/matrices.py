@@ -251,10 +251,11 @@ class Spectrahedron(MatrixSet):
         return self.total * jnp.outer(vector, vector), vector
 
     def contains_matrix(self, x: Array, tol: float) -> Array:
-        symmetric = jnp.all(jnp.abs(x - x.T) <= 2 * tol)
+        slack = tol * jnp.maximum(1.0, self.total)  # rounding is in proportion to the total
+        symmetric = jnp.all(jnp.abs(x - x.T) <= 2 * slack)
         trace = jnp.trace(x)
         least = jnp.linalg.eigvalsh((x + x.T) / 2)[0]
-        return symmetric & (least >= -tol) & within(trace, self.total, tol) & within(-trace, -self.total, tol)
+        return symmetric & (least >= -slack) & within(trace, self.total, tol) & within(-trace, -self.total, tol)
 
     def project_matrix(self, y: Array) -> Array:
         values, vectors = jnp.linalg.eigh((y + y.T) / 2)

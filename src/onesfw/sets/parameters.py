@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from onesfw import trees
 from onesfw.trees import Array, Tree
 
 Shape = tuple[int, ...]
+MOST_ENTRIES = 2**31 - 1  # coordinates are numbered in 32 bits
 Parameter = Any  # a float64 NumPy array on the host, a JAX array in x's dtype inside a call
 
 
@@ -22,6 +24,8 @@ def as_shape(shape: int | tuple[int, ...] | None, name: str) -> Shape | None:
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
         raise ValueError(f"{name}: shape must be a positive integer or a tuple of them, got {shape!r}")
+    if math.prod(int(size) for size in sizes) > MOST_ENTRIES:
+        raise ValueError(f"{name}: shape must have at most {MOST_ENTRIES:,} entries in all, got {shape!r}")
     return tuple(int(size) for size in sizes)
 
 
@@ -33,6 +37,8 @@ def finite(value: Any, name: str, what: str) -> Parameter:
         raise TypeError(f"{name}: {what} must hold numbers, got {value!r}") from None
     if array.dtype.kind not in "fiub" and not jnp.issubdtype(array.dtype, jnp.floating):
         raise TypeError(f"{name}: {what} must hold real numbers, got {value!r}")
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name}: {what} has masked entries: fill them with .filled(...), or leave them out")
     if array.size == 0:
         raise ValueError(f"{name}: {what} is empty: give it at least one entry")
     array = array.astype(np.float64)

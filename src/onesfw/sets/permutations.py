@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,9 +11,28 @@ import numpy as np
 from jax import lax
 
 from onesfw.sets.base import VectorSet
+from onesfw.sets.host import on_host
 from onesfw.sets.matrices import MatrixSet
-from onesfw.sets.parameters import Parameter, Shape, finite, within
+from onesfw.sets.parameters import MOST_ENTRIES, Parameter, Shape, finite, within
 from onesfw.trees import Array, Tree
+
+
+def decreasing(values: np.ndarray) -> np.ndarray:
+    """The falling sequence nearest to `values`."""
+    from scipy.optimize import isotonic_regression  # a quarter of a second to import: only where it is needed
+
+    if not np.all(np.isfinite(values)):
+        return np.full_like(values, np.nan)
+    return isotonic_regression(values, increasing=False).x
+
+
+def assignment(costs: np.ndarray) -> np.ndarray:
+    """The column of each row in a least-cost assignment."""
+    from scipy.optimize import linear_sum_assignment
+
+    # A cost that is not finite has no assignment; the solver reports it, the oracle must only not fail.
+    ready = np.all(np.isfinite(costs))
+    return linear_sum_assignment(costs)[1] if ready else np.arange(len(costs))
 
 
 class Permutahedron(VectorSet):
@@ -52,8 +73,7 @@ class Permutahedron(VectorSet):
 
         order = jnp.argsort(-y, stable=True)
         excess = y[order] - self.weights
-        shape = jax.ShapeDtypeStruct(excess.shape, excess.dtype)
-        dual = jax.pure_callback(decreasing, shape, excess, vmap_method="sequential")
+        dual = on_host(decreasing, excess, excess)
         return jnp.zeros_like(y).at[order].set(y[order] - dual)
 
     def start_vector(self, like: Array) -> Array:
@@ -84,19 +104,12 @@ class Birkhoff(MatrixSet):
     def __init__(self, n: int) -> None:
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"Birkhoff: n must be a positive integer, got {n!r}")
+        if int(n) ** 2 > MOST_ENTRIES:
+            raise ValueError(f"Birkhoff: n must be at most {math.isqrt(MOST_ENTRIES):,}, got {n!r}")
         self.shape = (int(n), int(n))
 
     def lmo_matrix(self, d: Array, memory: Tree) -> tuple[Array, Tree]:
-        def assignment(costs: np.ndarray) -> np.ndarray:
-            from scipy.optimize import linear_sum_assignment
-
-            costs = np.asarray(costs, np.float64)
-            # A cost that is not finite has no assignment; the solver reports it, the oracle must only not fail.
-            ready = np.all(np.isfinite(costs))
-            return (linear_sum_assignment(costs)[1] if ready else np.arange(len(costs))).astype(np.int32)
-
-        shape = jax.ShapeDtypeStruct(self.shape[:1], jnp.int32)
-        column = jax.pure_callback(assignment, shape, d, vmap_method="sequential")
+        column = on_host(assignment, jax.ShapeDtypeStruct(self.shape[:1], jnp.int32), d)
         return (lax.broadcasted_iota(jnp.int32, self.shape, 1) == column[:, None]).astype(d.dtype), memory
 
     def contains_matrix(self, x: Array, tol: float) -> Array:

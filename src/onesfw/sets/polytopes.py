@@ -10,12 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw import trees
+from onesfw.arguments import real
 from onesfw.sets.base import ConvexSet, VectorSet
+from onesfw.sets.host import on_host
 from onesfw.sets.parameters import Parameter, Shape, finite, numbers, within
 from onesfw.sets.simplices import one_hot_at_max
 from onesfw.trees import Array, Tree
 
 NAME = "Polytope"
+INFINITE = 1e20  # to HiGHS
 
 
 class Polytope(VectorSet):
@@ -44,7 +47,10 @@ class Polytope(VectorSet):
     ) -> None:
         from scipy.sparse import issparse
 
-        A_ub, A_eq = (A.toarray() if issparse(A) else A for A in (A_ub, A_eq))
+        A_ub, A_eq = (
+            None if A is None else finite(A.toarray() if issparse(A) else A, NAME, what)
+            for A, what in ((A_ub, "A_ub"), (A_eq, "A_eq"))
+        )
         pairs = None if bounds is None else np.array(bounds, dtype=object)
         known_by = [A for A in (A_ub, A_eq) if A is not None] or ([] if pairs is None or pairs.ndim < 2 else [pairs.T])
         if not known_by or np.ndim(known_by[0]) == 0:
@@ -62,9 +68,7 @@ class Polytope(VectorSet):
             raise ValueError("Polytope: the constraints leave a direction without end; add bounds= for the coordinates")
 
     def lmo_vector(self, d: Array) -> Array:
-        shape = jax.ShapeDtypeStruct(d.shape, d.dtype)
-        problem = (self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.lower, self.upper)
-        return jax.pure_callback(least_vertex, shape, d, *problem, vmap_method="sequential")
+        return on_host(least_vertex, d, d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.lower, self.upper)
 
     def contains_vector(self, x: Array, tol: float) -> Array:
         held = jnp.all(within(x, self.upper, tol) & within(-x, -self.lower, tol))
@@ -86,7 +90,8 @@ def rows(A: Any, b: Any, size: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"{NAME}: A_{kind} and b_{kind} go together; give both or neither")
     if A is None:
         return np.zeros((0, size)), np.zeros(0)
-    A, b = finite(A, NAME, f"A_{kind}"), finite(b, NAME, f"b_{kind}")
+    b = finite(b, NAME, f"b_{kind}")
+    check_size(b, f"b_{kind}")
     if A.ndim != 2 or A.shape[1] != size or b.shape != A.shape[:1]:
         raise ValueError(
             f"{NAME}: A_{kind} must have {size} columns and b_{kind} one entry per row, "
@@ -100,15 +105,32 @@ def limits(bounds: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
     if bounds is None:
         bounds = (None, None)
     try:
-        pairs = np.array(bounds, dtype=object)
-        pairs = np.broadcast_to(pairs, (size, 2))
-        lower = np.array([-np.inf if low is None else low for low in pairs[:, 0]], np.float64)
-        upper = np.array([np.inf if high is None else high for high in pairs[:, 1]], np.float64)
+        pairs = np.broadcast_to(np.array(bounds, dtype=object), (size, 2))
+        lower = np.array([-np.inf if low is None else limit(low) for low in pairs[:, 0]])
+        upper = np.array([np.inf if high is None else limit(high) for high in pairs[:, 1]])
     except (TypeError, ValueError):
         raise ValueError(f"{NAME}: bounds must be one pair (low, high), or {size} of them, got {bounds!r}") from None
     if np.any(np.isnan(lower) | np.isnan(upper) | (lower > upper)):
         raise ValueError(f"{NAME}: every pair of bounds must be numbers or None with low ≤ high, got {bounds!r}")
+    for side in (lower, upper):
+        check_size(side[np.isfinite(side)], "bounds")
     return lower, upper
+
+
+def check_size(values: np.ndarray, what: str) -> None:
+    """Raise a sentence where HiGHS would read a number as infinity."""
+    if np.any(np.abs(values) >= INFINITE):
+        raise ValueError(
+            f"{NAME}: {what} must stay below {INFINITE:g}, which HiGHS takes for infinity; scale the problem"
+        )
+
+
+def limit(bound: Any) -> float:
+    """A bound as a float; whatever is no real number raises."""
+    number = real(bound)
+    if number is None:
+        raise TypeError
+    return number
 
 
 def bounded(A_ub: np.ndarray, A_eq: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
@@ -134,7 +156,7 @@ def least_vertex(d: Any, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, lower: Any,
     # HiGHS's tolerances are absolute: a small direction would look like none at all.
     cost = cost / max(np.max(np.abs(cost)), np.finfo(np.float64).tiny)
     found = linprog(cost, A_ub, b_ub, A_eq, b_eq, np.c_[lower, upper], method="highs-ds")
-    return (found.x if found.status == 0 else np.full_like(cost, np.nan)).astype(np.asarray(d).dtype)
+    return found.x if found.status == 0 else np.full_like(cost, np.nan)
 
 
 def linprog(cost: np.ndarray, *problem: Any, **options: Any) -> Any:

@@ -46,10 +46,12 @@ class KSparse(CentredSet):
 
     def contains_vector(self, x: Array, tol: float) -> Array:
         size = jnp.abs(x)
-        return within(jnp.max(size), self.bound, tol) & within(jnp.sum(size), self.k * self.bound, tol)
+        return within(jnp.max(size), self.bound, tol) & within(jnp.sum(size), min(self.k, x.size) * self.bound, tol)
 
     def project_vector(self, y: Array) -> Array:
-        return jnp.sign(y) * project_knapsack(jnp.abs(y), jnp.ones_like(y), self.k * self.bound, self.bound)
+        return jnp.sign(y) * project_knapsack(
+            jnp.abs(y), jnp.ones_like(y), min(self.k, y.size) * self.bound, self.bound
+        )
 
     @property
     def radius(self) -> float:
@@ -72,19 +74,23 @@ class GroupBall(CentredSet):
     shape: Shape = eqx.field(static=True)
 
     def __init__(self, groups: Any, radius: float, norm: str = "l2", shape: int | Shape | None = None) -> None:
-        groups = np.asarray(groups)
+        try:
+            groups = np.asarray(groups)
+        except ValueError:
+            raise TypeError(f"GroupBall: groups must hold whole numbers, one per coordinate, got {groups!r}") from None
         if groups.dtype.kind not in "iu":
             raise TypeError(
                 f"GroupBall: groups must hold whole numbers, one per coordinate, got {groups.dtype} entries"
             )
         if groups.ndim == 0 or groups.size == 0 or groups.min() < 0:
             raise ValueError("GroupBall: groups must be an array of numbers from 0 on, one per coordinate of x")
-        if norm not in ("l2", "linf"):
+        if not isinstance(norm, str) or norm not in ("l2", "linf"):
             raise ValueError(f"GroupBall: norm must be 'l2' or 'linf', got {norm!r}")
         if shape is not None and as_shape(shape, "GroupBall") != groups.shape:
             raise ValueError(f"GroupBall: groups have shape {groups.shape}, but shape is {shape}: leave shape= out")
-        self.groups = groups.ravel().astype(np.int32)
-        self.count = int(groups.max()) + 1
+        names, numbered = np.unique(groups, return_inverse=True)  # a group's number may be large, their count is not
+        self.groups = numbered.ravel().astype(np.int32)
+        self.count = names.size
         self.bound = positive(radius, "GroupBall", "radius")
         self.norm = norm
         self.shape = groups.shape
