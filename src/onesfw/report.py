@@ -99,7 +99,7 @@ def rows(result: Result, optimum: float | None = None) -> list[tuple[str, list[s
 
 
 def cells(value: Any, error: Any, show: Format) -> list[str]:
-    """A number with its standard error, or replicates' median, lowest and highest; ± 0 where a full pass made it exact."""
+    """A number with its standard error (± 0 after a full pass), or replicates' median, lowest and highest."""
     if value is None:
         return [MISSING]
     if np.ndim(value) == 0:
