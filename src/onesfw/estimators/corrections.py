@@ -131,7 +131,8 @@ class Difference(Correction):
 class Importance(Correction):
     """∇h(x_t) − ∇h(x_{t−1}) with z drawn at the midpoint: unbiased, no Hessian, no second-order smoothness.
 
-    At the midpoint each factor of the weight is at most 2 for Bernoulli and categorical p, even at the boundary.
+    At the midpoint each factor of the weight is at most 2 for Bernoulli and categorical p, however near the boundary;
+    on it, `log_prob` must stay finite (log(x + 1e-12) rather than log x).
     """
 
     uses_place: ClassVar[bool] = False
