@@ -31,9 +31,9 @@ class NonOblivious(Objective):
     support. `baseline=True` takes for b the running mean of the values seen so far, which leaves every expectation as
     it is and always lowers the variance.
 
-    `log_prob` must be finite, with a finite derivative, wherever the run goes: the theorem's η_1 = 1 puts x_2 on a vertex,
-    where log x of a Bernoulli or categorical p is not; log(x + 1e-12) is. What has probability 0 at x is never drawn
-    there, and its part of ∇F(x) never seen.
+    `log_prob` must be finite, with a finite derivative, wherever the run goes: the theorem's η_1 = 1 puts x_2 on a
+    vertex, where log x of a Bernoulli or categorical p is not; log(x + 1e-12) is. What has probability 0 at x is never
+    drawn there, and its part of ∇F(x) never seen.
 
     Where z = T(x, ε) can be written with an ε that does not depend on x, use `Expectation` on F̃(x; T(x, ε)) instead:
     its variance is smaller by orders of magnitude, because no score appears.

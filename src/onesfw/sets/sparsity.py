@@ -76,7 +76,7 @@ class GroupBall(CentredSet):
     def __init__(self, groups: Any, radius: float, norm: str = "l2", shape: int | Shape | None = None) -> None:
         try:
             groups = np.asarray(groups)
-        except ValueError:
+        except (TypeError, ValueError):
             raise TypeError(f"GroupBall: groups must hold whole numbers, one per coordinate, got {groups!r}") from None
         if groups.dtype.kind not in "iu":
             raise TypeError(
