@@ -146,7 +146,7 @@ def checked_indices(indices: Any, n: int) -> np.ndarray:
     """The fixed order of rows as int32, or a sentence."""
     try:
         order = np.asarray(indices)
-    except ValueError:
+    except (TypeError, ValueError):
         raise TypeError(f"FiniteSum: indices must be a non-empty vector of integers, got {indices!r}") from None
     if np.ma.is_masked(indices):
         raise ValueError("FiniteSum: indices has masked entries; leave them out with indices.compressed()")

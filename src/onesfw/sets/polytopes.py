@@ -51,14 +51,14 @@ class Polytope(VectorSet):
             None if A is None else finite(A.toarray() if issparse(A) else A, NAME, what)
             for A, what in ((A_ub, "A_ub"), (A_eq, "A_eq"))
         )
-        pairs = None if bounds is None else np.array(bounds, dtype=object)
-        known_by = [A for A in (A_ub, A_eq) if A is not None] or ([] if pairs is None or pairs.ndim < 2 else [pairs.T])
+        pairs = as_pairs(bounds)
+        known_by = [A for A in (A_ub, A_eq) if A is not None] or ([] if pairs.ndim < 2 else [pairs.T])
         if not known_by or np.ndim(known_by[0]) == 0:
             raise ValueError("Polytope: give A_ub, A_eq, or one pair of bounds per coordinate")
         size = np.shape(known_by[0])[-1]
         self.A_ub, self.b_ub = rows(A_ub, b_ub, size, "ub")
         self.A_eq, self.b_eq = rows(A_eq, b_eq, size, "eq")
-        self.lower, self.upper = limits(bounds, size)
+        self.lower, self.upper = limits(pairs, size)
         self.shape = (size,)
         found = linprog(np.zeros(size), self.A_ub, self.b_ub, self.A_eq, self.b_eq, np.c_[self.lower, self.upper])
         if found.status != 0:
@@ -100,18 +100,28 @@ def rows(A: Any, b: Any, size: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
     return A, b
 
 
-def limits(bounds: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds with infinities for None: one pair for all, or one pair per coordinate."""
-    if bounds is None:
-        bounds = (None, None)
+def as_pairs(bounds: Any) -> np.ndarray:
+    """The argument `bounds` as an array of objects; x is free where there is none."""
     try:
-        pairs = np.broadcast_to(np.array(bounds, dtype=object), (size, 2))
+        return np.array((None, None) if bounds is None else bounds, dtype=object)
+    except (TypeError, ValueError):
+        raise TypeError(f"{NAME}: bounds must be pairs (low, high), got {bounds!r}") from None
+
+
+def limits(bounds: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper bounds with infinities for None: one pair for all, or one pair per coordinate."""
+    try:
+        pairs = np.broadcast_to(bounds, (size, 2))
         lower = np.array([-np.inf if low is None else limit(low) for low in pairs[:, 0]])
         upper = np.array([np.inf if high is None else limit(high) for high in pairs[:, 1]])
     except (TypeError, ValueError):
-        raise ValueError(f"{NAME}: bounds must be one pair (low, high), or {size} of them, got {bounds!r}") from None
+        raise ValueError(
+            f"{NAME}: bounds must be one pair (low, high), or {size} of them, got {bounds.tolist()!r}"
+        ) from None
     if np.any(np.isnan(lower) | np.isnan(upper) | (lower > upper)):
-        raise ValueError(f"{NAME}: every pair of bounds must be numbers or None with low ≤ high, got {bounds!r}")
+        raise ValueError(
+            f"{NAME}: every pair of bounds must be numbers or None with low ≤ high, got {bounds.tolist()!r}"
+        )
     for side in (lower, upper):
         check_size(side[np.isfinite(side)], "bounds")
     return lower, upper
