@@ -205,6 +205,17 @@ def test_a_step_that_is_not_finite_is_named_and_undone():
     np.testing.assert_array_equal(good.x, result.x)
 
 
+def test_a_full_gradient_that_is_not_finite_once_is_seen():
+    """√|x| has no gradient at 0, where the run starts; the later gradients are finite."""
+    objective = fw.FiniteSum(lambda x, row: jnp.sum(row * jnp.sqrt(jnp.abs(x))), np.ones((2, 3), np.float32))
+    result = fw.minimize(
+        objective, fw.sets.Box(-1.0, 1.0, shape=3), steps=50, algorithm=fw.frank_wolfe(), evaluate=False
+    )
+    assert result.status is fw.Status.NOT_FINITE
+    assert result.failed_step == 1
+    assert np.isfinite(result.x).all()
+
+
 # -- outputs ----------------------------------------------------------------------------------------------------------
 
 

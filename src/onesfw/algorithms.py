@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onesfw import schedules
-from onesfw.arguments import choose, whole_number
+from onesfw.arguments import choose, real, whole_number
 from onesfw.capabilities import OBLIVIOUS
 from onesfw.estimators import AsPrinted, Difference, Estimator, FullGradient, Hessian, Importance, OneSample, SameSample
 from onesfw.estimators.corrections import Correction
@@ -94,7 +94,7 @@ def one_sfw(
         choose(rho, ("adaptive",), "rho")
     if correction is not None:
         choose(correction, NON_OBLIVIOUS_CORRECTIONS, "correction")
-    if delta is not None and (correction != "difference" or not 0 < delta <= 0.5):
+    if delta is not None and (correction != "difference" or not 0 < (real(delta) or 0.0) <= 0.5):
         raise ValueError(f"delta must lie in (0, 1/2] and goes with correction='difference', got delta={delta!r}")
     whole_number(batch, "batch", 1)
 

@@ -48,9 +48,11 @@ def number(value: Any, argument: str, least: float, *, strict: bool = False) -> 
     return checked
 
 
-def whole_number(value: Any, argument: str, least: int) -> int:
-    """An integer of at least `least`; 1e5 counts as one."""
+def whole_number(value: Any, argument: str, least: int, most: int | None = None) -> int:
+    """An integer of at least `least` and at most `most`; 1e5 counts as one."""
     checked = number(value, argument, least)
     if checked != int(checked):
         raise ValueError(f"{argument} must be a whole number, got {value!r}")
+    if most is not None and checked > most:
+        raise ValueError(f"{argument} must be at most {most:,}, got {value!r}")
     return int(value)

@@ -13,7 +13,7 @@ from onesfw import capabilities, schedules, trees
 from onesfw.algorithms import DR_SUBMODULAR, Algorithm
 from onesfw.arguments import number, whole_number
 from onesfw.driver import Run
-from onesfw.evaluate import evaluation_steps, evaluator_for
+from onesfw.evaluate import evaluation_steps, evaluator_for, number_from
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet, VectorSet
 from onesfw.sets.base import is_shape
@@ -64,6 +64,8 @@ def build_run(
     objective.check(trees.shapes(x0), samples)
     if evaluator_for(evaluate, objective, constraint, sign) is None and gap_tol is not None:
         raise ValueError("gap_tol needs a gap: leave evaluate=None, or give a number of samples")
+    if callable(evaluate):
+        number_from(evaluate, x0)  # better now than after the last step
     check_schedules(algorithm, steps)
     return Run(
         objective=objective,

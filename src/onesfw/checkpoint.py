@@ -44,6 +44,8 @@ class Saved:
 
 def open_folder(path: str | Path, parts: dict[str, str]) -> Path:
     """The folder of a run with this fingerprint: new, empty, or of the very same run; otherwise a sentence."""
+    if "\0" in str(path):
+        raise ValueError(f"checkpoint: {str(path)!r} holds a null character, which no path may")
     folder = Path(path).absolute()
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"checkpoint: {path} is a file; give the path of a folder")

@@ -18,9 +18,10 @@ from onesfw.algorithms import Algorithm
 from onesfw.checkpoint import Checkpoint, Saved
 from onesfw.compilation import Program, split
 from onesfw.estimators import Estimator
-from onesfw.evaluate import CONFIDENCE, Evaluation, evaluator_for
+from onesfw.evaluate import CONFIDENCE, Evaluation, evaluator_for, number_from
 from onesfw.objectives import Objective
 from onesfw.progress import ProgressBar
+from onesfw.schedules import require_unit
 from onesfw.sets import ConvexSet
 from onesfw.status import Status
 from onesfw.trees import Array, Tree
@@ -197,7 +198,10 @@ class Driver:
         t = np.arange(first, first + count, dtype=np.int64)
         rho, weight = np.zeros(loop.CHUNK), np.zeros(loop.CHUNK)
         rho[:count] = np.where(t == 1, 1.0, algorithm.rho(t, steps))
-        weight[:count] = algorithm.step.weights(algorithm.eta(t + algorithm.t0, steps), steps)
+        eta = algorithm.eta(t + algorithm.t0, steps)
+        require_unit(rho[:count], t, "rho")  # long runs were checked on a grid of steps only
+        require_unit(eta, t + algorithm.t0, "eta")
+        weight[:count] = algorithm.step.weights(eta, steps)
         self.chunk_weight = float(weight[:count].sum())
         return jnp.asarray(rho, dtype), jnp.asarray(weight, dtype)
 
@@ -271,7 +275,7 @@ class Driver:
         begun = time.perf_counter()
         try:
             if callable(self.run.evaluate):
-                value = float(self.run.evaluate(x))
+                value = number_from(self.run.evaluate, x)
                 return Evaluation(*(np.float64(v) for v in (value, 0.0, np.nan, np.nan)))
             if self.programs.evaluate is None:
                 return None

@@ -18,6 +18,7 @@ from onesfw.sets import ConvexSet
 from onesfw.trees import Array, Tree
 
 SAMPLES = 10_000  # of an objective that is not a finite sum
+MOST_SAMPLES = 2**31 - 2_000  # sample numbers have 32 bits, and a pilot follows the last one
 SLICE_BYTES = 1 << 22
 CONFIDENCE = 1.6448536269514722  # one-sided 95 %
 
@@ -114,13 +115,24 @@ def evaluator_for(evaluate: Any, objective: Objective, constraint: ConvexSet, si
         return sampled(objective, constraint, sign, SAMPLES)
     if evaluate is True or not isinstance(evaluate, int | np.integer):
         raise TypeError(f"evaluate must be None, False, a number of samples or a function of x, got {evaluate!r}")
-    return sampled(objective, constraint, sign, whole_number(evaluate, "evaluate", 2))
+    return sampled(objective, constraint, sign, whole_number(evaluate, "evaluate", 2, MOST_SAMPLES))
+
+
+def number_from(evaluate: Callable[[Tree], Any], x: Tree) -> float:
+    """A user's own measure of x, or a sentence where it is no number."""
+    measured = evaluate(x)
+    try:
+        return float(np.asarray(measured, np.float64).reshape(()))
+    except (TypeError, ValueError):
+        raise TypeError(f"evaluate must return one number for x, got {measured!r:.200}") from None
 
 
 def evaluation_steps(every: Any, steps: int, log: bool) -> Sequence[int]:
     """After which steps to evaluate, in order; the last step is evaluated in any case."""
     if every is None:
         every = "log" if log else steps
+    if isinstance(every, np.ndarray) and every.ndim == 0:
+        every = every.item()
     if isinstance(every, str):
         if every != "log":
             raise ValueError(f"every must be a number of steps, a list of steps or 'log', got {every!r}")

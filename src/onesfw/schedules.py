@@ -97,6 +97,11 @@ def check(schedule: Schedule, name: str, horizon: int, t0: int = 0) -> None:
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"{name} must return a number for every step t; the function failed: {reason}") from error
+    require_unit(values, t, name)
+
+
+def require_unit(values: Numbers, t: Numbers, name: str) -> None:
+    """Raise a sentence where a value leaves [0, 1]."""
     wrong = ~((values >= 0) & (values <= 1))
     if wrong.any():
         first = int(np.argmax(wrong))

@@ -26,6 +26,8 @@ from onesfw.result import Result, make_trace, stack, stack_traces
 from onesfw.sets import ConvexSet
 from onesfw.trees import Array, Tree
 
+MOST_REPLICATES = 2**20
+
 
 def minimize(
     objective: Objective,
@@ -56,7 +58,7 @@ def minimize(
         key: an integer seed or a JAX key.
         replicates: run that many seeds; the result's arrays gain a leading axis.
         evaluate: None for a full pass or 10,000 independent samples; an integer for that many samples; a function of
-            x for its value; False for none.
+            x for its value, tried at the starting point first; False for none.
         every: evaluate after every so many steps, after a list of steps, or "log"; None for once, at the end.
         gap_tol: stop when the upper 95 % confidence limit of the Frank-Wolfe gap is below this; implies every="log".
         time_limit: stop after so many seconds, evaluation included, compilation not. Replicates share it equally.
@@ -120,7 +122,7 @@ def solve(
     if not isinstance(checkpoint, str | os.PathLike | None):
         raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
     if replicates is not None:
-        replicates = whole_number(replicates, "replicates", 1)
+        replicates = whole_number(replicates, "replicates", 1, MOST_REPLICATES)
     start = starting_point(x0, constraint)
     with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
         run = build_run(objective, constraint, start, x0 is not None, sign, algorithm=algorithm, **options)
@@ -195,7 +197,8 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         values = [getattr(final, name) for final in finals]
         if several:
             return values[0] if spread else np.asarray(values, np.float64)
-        return None if np.isnan(values[0]) else float(values[0])
+        unknown = callable(run.evaluate) and name != "value"  # a user's own measure has no error and no gap
+        return None if unknown else float(values[0])
 
     def points(values: list[Tree]) -> Tree:
         return stack(values) if several and not spread else jax.tree.map(np.asarray, values[0])

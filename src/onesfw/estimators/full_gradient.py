@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+
 from onesfw import trees
 from onesfw.capabilities import FULL_GRADIENT
 from onesfw.estimators.base import Estimator, OracleCounts
@@ -12,9 +14,10 @@ from onesfw.trees import Array, Tree
 
 
 class State(NamedTuple):
-    """The gradient at the last iterate."""
+    """The gradient at the last iterate, and 0 as long as every gradient so far was finite."""
 
     d: Tree
+    fault: Array
 
 
 class FullGradient(Estimator):
@@ -25,14 +28,15 @@ class FullGradient(Estimator):
         return {FULL_GRADIENT}
 
     def init(self, x: Tree) -> State:
-        return State(trees.zeros_like(x))
+        return State(trees.zeros_like(x), jnp.zeros((), trees.dtype_of(x)))
 
     def draws(self, objective: Any, key: Array, t: Array) -> Tree:
         return ()
 
     def update(self, objective: Any, state: Tree, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array) -> State:
         _, gradient = objective.full_value_and_gradient(x)
-        return State(gradient)
+        fault = jnp.where(trees.all_finite(gradient), state.fault, jnp.nan)  # stays, though the next d may be finite
+        return State(gradient, fault)
 
     def counts(self, objective: Any, steps: int) -> OracleCounts:
         return OracleCounts(objective.n * steps, objective.n * steps, 0)
