@@ -252,6 +252,20 @@ def test_continuous_greedy_stopped_early_returns_a_member():
     assert float(np.sum(result.x)) == pytest.approx(1.0, abs=1e-6)
 
 
+def test_continuous_greedy_over_a_set_without_zero():
+    """0 need not lie in K: zeros set the dtype, and a run that ends before its first step still returns a member."""
+    simplex = fw.sets.Simplex(1.0)
+    objective = fw.FiniteSum(lambda x, row: row @ x, np.eye(3))
+    result = fw.maximize(objective, simplex, np.zeros(3), steps=30)
+    assert result.x.dtype == np.float64
+    assert bool(simplex.contains(result.x))
+    broken = fw.FiniteSum(lambda x, row: jnp.sum(jnp.sqrt(x) * 0) / 0 + row @ x, np.eye(3))
+    stopped = fw.maximize(broken, simplex, np.zeros(3), steps=30, evaluate=False)
+    assert stopped.status is fw.Status.NOT_FINITE
+    assert stopped.steps == 0
+    assert bool(simplex.contains(stopped.x))
+
+
 def test_float32_stays_in_the_simplex():
     simplex = fw.sets.Simplex(1.0, shape=5)
     result = fw.minimize(noisy(), simplex, steps=300_000, evaluate=False)

@@ -47,10 +47,11 @@ def build_run(
     for callback in callbacks:
         if not callable(callback):
             raise TypeError(f"callbacks must be functions of (row, x), got {callback!r}")
-    x0 = member(start, given, constraint)
-    if algorithm.setting == DR_SUBMODULAR:
-        check_continuous_greedy(x0, given, constraint, sign, gap_tol)
-        x0 = trees.zeros_like(x0)
+    greedy = algorithm.setting == DR_SUBMODULAR  # starts at 0, which need not lie in K
+    inside = member(start, given and not greedy, constraint)
+    if greedy:
+        check_continuous_greedy(start, given, constraint, sign, gap_tol)
+    x0 = trees.zeros_like(inside) if greedy else inside
     estimator = algorithm.estimator(objective)
     capabilities.check(estimator.needs, objective.offers, algorithm.name, type(objective).__name__)
     samples = estimator.counts(objective, steps).samples
@@ -73,6 +74,7 @@ def build_run(
         algorithm=algorithm,
         estimator=estimator,
         x0=x0,
+        inside=inside,
         steps=steps,
         sign=sign,
         evaluate=evaluate,
@@ -193,15 +195,15 @@ def check_range(constraint: ConvexSet, dtype: np.dtype) -> None:
                 )
 
 
-def check_continuous_greedy(x0: Tree, given: bool, constraint: ConvexSet, sign: int, gap_tol: float | None) -> None:
-    """The terms of the dr_submodular setting (PAPER: Theorem 3; x_1 = 0, K in the non-negative orthant)."""
+def check_continuous_greedy(start: Tree, given: bool, constraint: ConvexSet, sign: int, gap_tol: float | None) -> None:
+    """The terms of the dr_submodular setting (Theorem 3: x_1 = 0, K in the non-negative orthant)."""
     if sign > 0:
         raise ValueError("algorithm: the dr_submodular setting maximises; call maximize, or choose another setting")
-    if given and any(bool(jnp.any(leaf != 0)) for leaf in jax.tree.leaves(x0)):
+    if given and any(bool(jnp.any(leaf != 0)) for leaf in jax.tree.leaves(start)):
         raise ValueError("x0: the dr_submodular setting starts at 0; leave x0 out, or pass zeros to set the dtype")
     if gap_tol is not None:
         raise ValueError("gap_tol: the dr_submodular setting runs all its steps; use time_limit or fewer steps")
-    if not constraint.nonnegative(trees.shapes(x0)):
+    if not constraint.nonnegative(trees.shapes(start)):
         raise ValueError(
             "constraint: the dr_submodular setting needs a set of non-negative vectors, which "
             f"{type(constraint).__name__} is not; use SubSimplex, Knapsack or a Box with lower >= 0"

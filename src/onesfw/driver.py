@@ -41,6 +41,9 @@ class Run:
     algorithm: Algorithm
     estimator: Estimator
     x0: Tree
+    """x_1"""
+    inside: Tree
+    """A member of K, for a run that ends before its first step."""
     steps: int
     sign: int
     """+1 minimises, −1 maximises: the only place where the two differ."""
@@ -250,7 +253,8 @@ class Driver:
     def current(self) -> Tree:
         """The member of K that the run would return now, x_{t+1} after t steps."""
         if self.done == 0:
-            return self.state.previous
+            like = self.state.previous
+            return jax.tree.map(lambda leaf, x: jnp.broadcast_to(leaf, x.shape), self.run.inside, like)
         return self.run.algorithm.step.output(self.state.step, self.weight)
 
     def look(self) -> list[Status] | None:
