@@ -79,7 +79,7 @@ def main() -> None:
     ours(logistic(*problem(1_000, 5_000, 7)), 9.0, 12_345, key=3)
     console.print(f"compilations for new data, radius, key, steps and lambda: {compilations() - before} (limit 0)")
 
-    steps = 20_000
+    steps = 100_000
     single = np.median([timed(lambda: ours(objective, 5.0, steps)) for _ in range(5)])
     ours(objective, 5.0, steps, replicates=2)
     many = timed(lambda: ours(objective, 5.0, steps, replicates=32))
