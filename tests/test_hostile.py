@@ -559,7 +559,7 @@ def test_odd_callbacks():
 
 @pytest.mark.parametrize("answer", ["text", None, jnp.ones(3), {}, b"x"])
 def test_an_evaluation_that_is_no_number(answer):
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises(TypeError, match="evaluate must return one number"):
         minimize(evaluate=lambda x: answer)
 
 

@@ -122,9 +122,12 @@ def number_from(evaluate: Callable[[Tree], Any], x: Tree) -> float:
     """A user's own measure of x, or a sentence where it is no number."""
     measured = evaluate(x)
     try:
-        return float(np.asarray(measured, np.float64).reshape(()))
+        number = np.asarray(measured)
+        if number.dtype.kind in "fiu":
+            return float(number.reshape(()))
     except (TypeError, ValueError):
-        raise TypeError(f"evaluate must return one number for x, got {measured!r:.200}") from None
+        pass
+    raise TypeError(f"evaluate must return one number for x, got {measured!r:.200}")
 
 
 def evaluation_steps(every: Any, steps: int, log: bool) -> Sequence[int]:
