@@ -122,9 +122,8 @@ def number_from(evaluate: Callable[[Tree], Any], x: Tree) -> float:
     """A user's own measure of x, or a sentence where it is no number."""
     measured = evaluate(x)
     try:
-        number = np.asarray(measured)
-        if number.dtype.kind in "fiu":
-            return float(number.reshape(()))
+        if isinstance(measured, int | float) or np.asarray(measured).dtype.kind in "fiub":
+            return float(np.asarray(measured, np.float64).reshape(()))
     except (TypeError, ValueError):
         pass
     raise TypeError(f"evaluate must return one number for x, got {measured!r:.200}")
