@@ -14,9 +14,13 @@ import onesfw as fw
 from onesfw import zoo
 from onesfw.zoo import logistic, optima
 
-CONVEX = ["logistic", "logistic-generated", "quadratic-interior", "quadratic-face", "gaussian"]
-NAMES = [*CONVEX[:-1], "sigmoid", "indefinite", "nqp", "gaussian"]
-QUADRATIC = ["quadratic-interior", "quadratic-face", "indefinite", "nqp"]
+LOGISTIC = ["logistic", "logistic-generated", "logistic-wide"]
+SIMPLEX = ["quadratic-interior", "quadratic-face", "quadratic-noisy"]
+CONVEX = [*LOGISTIC, "interpolation", *SIMPLEX, "gaussian"]
+NAMES = [*CONVEX[:-1], "sigmoid", "indefinite", "nqp", "coverage", "gaussian"]
+SUMS = [*LOGISTIC, "interpolation", "sigmoid", "coverage"]
+MAXIMISED = ["nqp", "coverage"]
+QUADRATIC = [*SIMPLEX, "indefinite", "nqp"]
 GLOBAL = ["indefinite", "nqp"]
 
 
@@ -54,7 +58,7 @@ def test_names_and_summaries():
         problem = zoo.get(name)
         assert (problem.name, problem.summary) == (name, zoo.summaries()[name])
         assert zoo.get(name) is problem
-        assert problem.sense == ("maximize" if name == "nqp" else "minimize")
+        assert problem.sense == ("maximize" if name in MAXIMISED else "minimize")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def test_gradient_agrees_with_differences_of_the_value(name):
     np.testing.assert_allclose(problem.gradient(x), slopes, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["logistic", "logistic-generated", "sigmoid"])
+@pytest.mark.parametrize("name", SUMS)
 def test_finite_sums_agree_with_the_mean_over_rows(name):
     problem = zoo.get(name)
     with jax.enable_x64(True):
@@ -203,7 +207,7 @@ def test_logistic_is_standardised_and_its_constraint_is_active():
     np.testing.assert_allclose(rows.mean(0), 0, atol=1e-12)
     np.testing.assert_allclose(rows.std(0), 1, rtol=1e-12)
     assert set(labels) == {-1.0, 1.0}
-    for name, radius in (("logistic", 5.0), ("logistic-generated", 3.0)):
+    for name, radius in (("logistic", 5.0), ("logistic-generated", 3.0), ("logistic-wide", 50.0)):
         assert np.abs(zoo.get(name).optimum().x).sum() == pytest.approx(radius, rel=1e-9)
 
 
@@ -221,6 +225,29 @@ def test_quadratics_have_their_optimum_where_their_names_say():
     np.testing.assert_allclose(on_a_face, [0.4, 0.3, 0.2, 0.1] + [0.0] * 16, atol=1e-9)
     slopes = zoo.get("quadratic-face").gradient(on_a_face)
     assert slopes[4:].min() - slopes[:4].max() > 0.1  # strictly complementary
+
+
+def test_interpolation_fits_every_row_at_its_optimum():
+    problem = zoo.get("interpolation")
+    rows, targets = (np.asarray(leaf) for leaf in problem.objective.data)
+    best = problem.optimum()
+    np.testing.assert_allclose(rows @ best.x, targets, atol=1e-9)
+    assert 0 <= best.value <= 1e-18
+    assert np.abs(best.x).sum() == pytest.approx(2.0)  # inside the ball of radius 3
+
+
+def test_quadratic_noisy_is_quadratic_face_with_ten_times_the_noise():
+    quiet, noisy = zoo.get("quadratic-face"), zoo.get("quadratic-noisy")
+    x = members(quiet, 3)
+    np.testing.assert_allclose(noisy.gradient(x), quiet.gradient(x), rtol=1e-12)
+    (point,) = members(quiet, 1)
+
+    def spread(problem):
+        draws = jax.vmap(lambda i: problem.objective.draw(jax.random.key(5), i))(jnp.arange(4000))
+        return np.asarray(jax.vmap(lambda z: problem.objective.grad(point, z))(draws)).std(0)
+
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(spread(noisy) / spread(quiet), 10.0, rtol=0.1)
 
 
 def test_gaussian_has_the_stated_optimum():
@@ -305,6 +332,51 @@ def test_nqp_is_monotone_and_has_diminishing_returns():
         assert np.all(np.asarray(jax.jit(jax.vmap(curvature))(jnp.arange(100))) <= 1e-12)
 
 
+def test_coverage_is_the_expected_weight_that_a_random_set_covers():
+    """F(x) against all 2^d sets of a cut of the instance, and at the indicator of a set."""
+    problem = zoo.get("coverage")
+    covers, weights = (np.asarray(leaf) for leaf in problem.objective.data)
+    weights = weights / len(weights)
+    d = dimension(problem)
+    x = np.where(np.arange(d) < 8, np.random.default_rng(0).random(d), 0.0)
+    bits = (np.arange(2**8)[:, None] >> np.arange(8)) & 1
+    chances = np.prod(np.where(bits == 1, x[:8], 1 - x[:8]), 1)
+    weight = ((bits @ covers[:, :8].T) > 0) @ weights
+    assert problem.value(x) == pytest.approx(chances @ weight, rel=1e-12)
+    chosen = np.zeros(d)
+    chosen[[2, 3, 11]] = 1.0
+    assert problem.value(chosen) == pytest.approx((covers[:, [2, 3, 11]].any(1)) @ weights, rel=1e-12)
+    assert weights.sum() == pytest.approx(1.0)
+
+
+def test_coverage_is_monotone_and_has_diminishing_returns():
+    problem = zoo.get("coverage")
+    low, high = np.sort(np.random.default_rng(0).random((2, 300, dimension(problem))), axis=0)
+    assert np.all(problem.gradient(high) >= 0)
+    assert np.all(problem.gradient(low) >= problem.gradient(high) - 1e-12)
+    assert problem.value(np.zeros(dimension(problem))) == 0
+
+
+def test_no_ascent_beats_the_optimum_of_coverage():
+    """Projected gradients from 200 random members end at or below the best set of five, and some within 3 %."""
+    problem = zoo.get("coverage")
+    best = problem.optimum()
+    assert (np.sort(best.x)[-5:] == 1).all()
+    assert best.x.sum() == 5
+    covers, weights = (jnp.asarray(np.asarray(leaf), jnp.float32) for leaf in problem.objective.data)
+
+    @jax.jit
+    def climb(x):
+        ascent = jax.grad(lambda y: jnp.mean(weights * (1 - jnp.prod(1 - covers * y, -1))))
+        return jax.lax.fori_loop(
+            0, 500, lambda _, y: jax.vmap(problem.constraint.project)(y + 0.5 * jax.vmap(ascent)(y)), x
+        )
+
+    values = problem.value(np.asarray(climb(jnp.asarray(members(problem, 200), jnp.float32)), np.float64))
+    assert values.max() <= best.value + 1e-5
+    assert values.max() >= 0.97 * best.value
+
+
 def brute_force(matrix, linear, lower, upper, costs, budget):
     """The least value over a fine grid of a small set, each grid point that violates the budget left out."""
     axes = [np.linspace(a, b, 41) for a, b in zip(lower, upper, strict=True)]
@@ -344,8 +416,11 @@ def test_numpy_projections_agree_with_the_sets(seed):
     [
         ("logistic", 5e-3),
         ("logistic-generated", 5e-3),
+        ("logistic-wide", 0.5),  # a large diameter
+        ("interpolation", 1e-2),
         ("quadratic-interior", 5e-3),
         ("quadratic-face", 2e-3),
+        ("quadratic-noisy", 5e-2),
         ("gaussian", 1e-2),
     ],
 )
@@ -366,8 +441,9 @@ def test_one_sfw_finds_stationary_points(name, accuracy):
     assert problem.gap(np.asarray(result.x_last)) <= accuracy
 
 
-def test_one_sfw_passes_the_guarantee_on_nqp():
-    problem = zoo.get("nqp")
+@pytest.mark.parametrize("name", MAXIMISED)
+def test_one_sfw_passes_the_guarantee(name):
+    problem = zoo.get(name)
     result = fw.maximize(problem.objective, problem.constraint, steps=20_000, evaluate=False)
     best = problem.optimum()
     value = problem.value(np.asarray(result.x, np.float64))

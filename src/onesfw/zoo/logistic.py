@@ -18,12 +18,25 @@ def breast_cancer(name: str, summary: str) -> Problem:
     The data set `sklearn.datasets.load_breast_cancer`; every column has its mean taken off and is divided by its
     standard deviation (over n, not n − 1); y = +1 for benign, −1 for malignant tumours. Rows are drawn uniformly.
     """
+    return logistic_problem(name, summary, *breast_cancer_rows(), 5.0)
+
+
+def wide(name: str, summary: str) -> Problem:
+    """(1/n) Σ log(1 + exp(−y_i a_i·x)), ‖x‖₁ ≤ 50: the rows and labels of `logistic` in a ball ten times as wide.
+
+    A large diameter: η_t = 1/t moves x by up to 100/t at step t, and every move changes the gradient that the estimate
+    has to follow. Poor ground for ρ = 1/(t−1).
+    """
+    return logistic_problem(name, summary, *breast_cancer_rows(), 50.0)
+
+
+def breast_cancer_rows() -> tuple[np.ndarray, np.ndarray]:
+    """Standardised rows, and labels +1 for benign, −1 for malignant tumours."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer()
     rows = np.asarray(data.data, np.float64)
-    rows = (rows - rows.mean(0)) / rows.std(0)
-    return logistic_problem(name, summary, rows, np.where(data.target == 1, 1.0, -1.0), 5.0)
+    return (rows - rows.mean(0)) / rows.std(0), np.where(data.target == 1, 1.0, -1.0)
 
 
 def generated(name: str, summary: str) -> Problem:

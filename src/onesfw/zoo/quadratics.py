@@ -85,6 +85,18 @@ def face(name: str, summary: str) -> Problem:
     return over_simplex(name, summary, matrix, slope - matrix @ corner, tau=1.0, sigma=2.0)
 
 
+def noisy(name: str, summary: str) -> Problem:
+    """The quadratic of `quadratic-face` with ten times its noise in c: τ = 1, σ = 20, the same optimum.
+
+    The gradients at K differ by less than 10 and one sample's is off by about 20 in every coordinate: nearly all of the
+    error is noise that has to be averaged away, hardly any of it drift.
+    """
+    quiet = face(name, summary)
+    assert quiet.gradient is not None
+    linear = quiet.gradient(np.zeros(20))
+    return over_simplex(name, summary, quiet.gradient(np.eye(20)) - linear, linear, tau=1.0, sigma=20.0)
+
+
 def definite(rng: np.random.Generator, d: int, least: float, most: float) -> np.ndarray:
     """U diag(λ) U' with λ from `least` to `most` in equal steps and U the orthogonal factor of a Gaussian matrix."""
     basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
