@@ -49,7 +49,7 @@ CONSTRAINTS: dict[str, Constraint] = {
             lambda d: min(float(d.min()), 0.0),
             sum_of_sizes,
             signed=False,
-        ),  # fmt: skip
+        ),
     )
 }
 DENSE_KERNELS = {"l2": euclidean.learn, "linf": cube.learn}

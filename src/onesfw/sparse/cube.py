@@ -1,7 +1,7 @@
 """The l∞ ball {x : |x_i| ≤ r for every i}, in O(nonzeros) though its vertices are dense.
 
-x_i = v_i + scale · X_i with the vertex v_i = −r sign(g_i), 0 where g_i = 0, and d = sigma · g: a step towards v shrinks all
-x_i − v_i alike, and only the row's nonzeros can change a sign.
+x_i = v_i + scale · X_i with the vertex v_i = −r sign(g_i), 0 where g_i = 0, and d = sigma · g: a step towards v shrinks
+all x_i − v_i alike, and only the row's nonzeros can change a sign.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The l2 ball {x : ‖x‖₂ ≤ r}, in O(nonzeros) though its extreme points are dense.
 
-x = scale (X + beta g) and d = sigma · g: the vertex −r g/‖g‖ is a change of `beta`, and a sparse change of g is a sparse
-change of X. For d = 0 the oracle answers 0.
+x = scale (X + beta g) and d = sigma · g: the vertex −r g/‖g‖ is a change of `beta`, and a sparse change of g is a
+sparse change of X. For d = 0 the oracle answers 0.
 """
 
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -20,7 +21,7 @@ EXACT_NORM_EVERY = 1 << 16  # steps after which ‖g‖² is summed anew, so tha
 
 
 @njit(cache=True, nogil=True)
-def rebase(s: np.ndarray, pairs: np.ndarray) -> None:
+def rebase(s: Any, pairs: np.ndarray) -> None:
     """X ← x, g ← d: the same x and d with scale = sigma = 1, beta = 0."""
     for j in range(pairs.shape[0]):
         pairs[j, 0] = s.scale * (pairs[j, 0] + s.beta * pairs[j, 1])
@@ -30,7 +31,7 @@ def rebase(s: np.ndarray, pairs: np.ndarray) -> None:
 
 
 @njit(cache=True, nogil=True)
-def sum_squares(s: np.ndarray, pairs: np.ndarray) -> None:
+def sum_squares(s: Any, pairs: np.ndarray) -> None:
     """‖g‖², from the entries."""
     s.norm2 = 0.0
     for j in range(pairs.shape[0]):

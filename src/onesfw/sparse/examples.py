@@ -30,7 +30,8 @@ class Examples:
     @property
     def matrix(self) -> scipy.sparse.csr_array:
         """The rows as a SciPy matrix; nothing is copied."""
-        return scipy.sparse.csr_array((self.values, self.indices, self.indptr), (self.size, self.n_features))
+        indices = self.indices.view(np.int32)
+        return scipy.sparse.csr_array((self.values, indices, self.indptr), (self.size, self.n_features))
 
 
 def examples(rows: Any, targets: Any, weights: Any, n_features: int, loss: Loss) -> Examples:
@@ -53,7 +54,7 @@ def examples(rows: Any, targets: Any, weights: Any, n_features: int, loss: Loss)
         raise ValueError("rows must be finite: replace NaN and infinity before training")
     targets = check_targets(targets, matrix.shape[0], loss)
     return Examples(
-        np.ascontiguousarray(matrix.indptr, np.int64), np.ascontiguousarray(matrix.indices, np.int32),
+        np.ascontiguousarray(matrix.indptr, np.int64), np.ascontiguousarray(matrix.indices, np.int32).view(np.uint32),
         np.ascontiguousarray(values), targets, check_weights(weights, matrix.shape[0]), n_features,
     )  # fmt: skip
 

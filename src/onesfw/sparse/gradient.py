@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -34,7 +35,7 @@ SCALARS = np.dtype(
 
 
 @njit(cache=True, nogil=True)
-def adaptive_rho(s: np.ndarray, t: int) -> float:
+def adaptive_rho(s: Any, t: int) -> float:
     """ρ_t = c/(t + c − 2), c = (1 + √(1 + 4m²/s²))/2 at most 100; ρ_1 = ρ_2 = 1."""
     if t <= 2:
         return 1.0
@@ -43,7 +44,7 @@ def adaptive_rho(s: np.ndarray, t: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def observe(s: np.ndarray, t: int, new: float, old: float, row2: float, row_g: float, has_intercept: bool) -> None:
+def observe(s: Any, t: int, new: float, old: float, row2: float, row_g: float, has_intercept: bool) -> None:
     """The running means after step t ≥ 2: m² of (t−1)²‖Δ_t‖², s² of ‖g(x_{t−1}; z_t) − d_{t−1}‖²."""
     d2, row_d = s.sigma * s.sigma * s.norm2, s.sigma * row_g
     if has_intercept:
@@ -56,7 +57,7 @@ def observe(s: np.ndarray, t: int, new: float, old: float, row2: float, row_g: f
 
 @njit(cache=True, nogil=True)
 def combine(
-    s: np.ndarray, t: int, loss: int, parameter: float, weight: float, target: float, here: float, before: float,
+    s: Any, t: int, loss: int, parameter: float, weight: float, target: float, here: float, before: float,
     rho: float, adaptive: bool, row2: float, row_g: float, has_intercept: bool, table: np.ndarray, row: int,
 ) -> tuple[float, float]:  # fmt: skip
     """(keep, c) from the margins at x_t and x_{t−1}; SAG where there is a table of derivatives, one a row."""
@@ -75,7 +76,7 @@ def combine(
 
 
 @njit(cache=True, nogil=True)
-def move_intercept(s: np.ndarray, keep: float, c: float, eta: float, low: float, high: float) -> None:
+def move_intercept(s: Any, keep: float, c: float, eta: float, low: float, high: float) -> None:
     """The intercept's own Frank-Wolfe step, in the interval [low, high]."""
     s.intercept_d = keep * s.intercept_d + c
     vertex = low if s.intercept_d > 0 else high

@@ -1,7 +1,7 @@
 """The place of the largest key of a vector that changes in a few entries at a time.
 
-Upper bounds are kept per block of 256 entries and per 64 blocks. A changed entry can only raise its bounds; a search makes
-exact the one bound that is largest, until the largest is exact. Ties go to the lowest index.
+Upper bounds are kept per block of 256 entries and per 64 blocks. A changed entry can only raise its bounds; a search
+makes exact the one bound that is largest, until the largest is exact. Ties go to the lowest index.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Learner:
             total += self.run_kernel(data, chunk, etas, self.schedule.rhos(first, len(chunk)))
             if not (np.isfinite(total) and np.isfinite(self.scalars["norm2"][0])):
                 raise FloatingPointError(
-                    f"the loss is not finite after {self.steps:,} steps: scale the rows or the targets, or lower the radius"
+                    f"the loss is not finite after {self.steps:,} steps: scale rows and targets, or lower the radius"
                 )
         return total
 
@@ -146,7 +146,7 @@ class Learner:
         values = np.zeros(0, np.float32 if value_type == np.float32 else np.float64)
         nothing = np.zeros(0)
         empty = Examples(
-            np.zeros(1, np.int64), np.zeros(0, np.int32), values, nothing, nothing, self.settings.n_features
+            np.zeros(1, np.int64), np.zeros(0, np.uint32), values, nothing, nothing, self.settings.n_features
         )
         self.run_kernel(empty, np.zeros(0, np.int64), nothing, nothing)
         return time.perf_counter() - started

@@ -86,23 +86,25 @@ def learn(
                 s.norm2 *= s.sigma * s.sigma
                 s.sigma = 1.0
 
-        c_g, place, lowered = c / s.sigma, s.place, False
+        c_g, place, lowered, norm2 = c / s.sigma, s.place, False, s.norm2
         for p in range(begin, end):
             j = indices[p]
             old = pairs[j, 1]
             new = old + c_g * values[p]
             pairs[j, 1] = new
             if adaptive:
-                s.norm2 += (new - old) * (new + old)
+                norm2 += (new - old) * (new + old)
             size = key(new, symmetric)
             if size > blocks[j >> BLOCK_SHIFT]:
                 blocks[j >> BLOCK_SHIFT] = size
                 if size > groups[j >> GROUP_SHIFT]:
                     groups[j >> GROUP_SHIFT] = size
-            if size > largest or (size == largest and j < place):
-                place, largest, lowered = j, size, False
-            elif j == place and size < largest:
+            if size >= largest:
+                if size > largest or j < place:
+                    place, largest, lowered = j, size, False
+            elif j == place:
                 lowered = True  # `largest` stays: whatever is above it is above all that was not touched
+        s.norm2 = norm2
         if lowered:
             place = find_largest(pairs[:, 1], symmetric, blocks, groups)
             largest = key(pairs[place, 1], symmetric)
