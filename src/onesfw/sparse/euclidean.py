@@ -18,6 +18,7 @@ from onesfw.sparse.losses import value
 SMALLEST_SCALE = 1e-100
 LARGEST_CANCELLATION = 8.0  # of the two parts of x, in radii, before they are added up
 EXACT_NORM_EVERY = 1 << 16  # steps after which ‖g‖² is summed anew, so that rounding does not build up
+LARGEST_FALL = 1e-3  # of ‖g‖² before it is summed anew: what is left of a difference of large numbers is rounding
 
 
 @njit(cache=True, nogil=True)
@@ -36,6 +37,7 @@ def sum_squares(s: Any, pairs: np.ndarray) -> None:
     s.norm2 = 0.0
     for j in range(pairs.shape[0]):
         s.norm2 += pairs[j, 1] * pairs[j, 1]
+    s.peak2 = s.norm2
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -75,21 +77,22 @@ def learn(
         if keep == 0.0:
             rebase(s, pairs)
             pairs[:, 1] = 0.0
-            s.norm2 = 0.0
+            s.norm2 = s.peak2 = 0.0
         else:
             s.sigma *= keep
             if s.sigma < SMALLEST_SCALE:
                 rebase(s, pairs)
 
-        c_g = c / s.sigma
+        c_g, norm2 = c / s.sigma, s.norm2
         for p in range(begin, end):
             j = indices[p]
             old, change = pairs[j, 1], c_g * values[p]
             new = old + change
             pairs[j, 0] -= s.beta * change
             pairs[j, 1] = new
-            s.norm2 += (new - old) * (new + old)
-        if t % EXACT_NORM_EVERY == 0:
+            norm2 += (new - old) * (new + old)
+        s.norm2, s.peak2 = norm2, max(s.peak2, norm2)
+        if t % EXACT_NORM_EVERY == 0 or s.norm2 < LARGEST_FALL * s.peak2:
             sum_squares(s, pairs)
 
         norm = sqrt(max(s.norm2, 0.0))

@@ -21,6 +21,7 @@ SCALARS = np.dtype(
         ("sigma", np.float64),
         ("beta", np.float64),  # l2 ball: x = scale (X + beta g)
         ("norm2", np.float64),  # ‖g‖²
+        ("peak2", np.float64),  # l2 ball: the largest ‖g‖² since it was last summed from the entries
         ("eta", np.float64),  # of the step before
         ("place", np.int64),  # the vertex of the step before is height · e_place
         ("height", np.float64),
