@@ -1,4 +1,4 @@
-"""Results on disk: one safetensors file, checked by a SHA-256 over its tensors and its metadata, without pickle.
+"""Results and models on disk: one safetensors file, checked by a SHA-256 over its tensors and metadata, without pickle.
 
 The arrays are the file's tensors; everything else, the structure of x included, is JSON in its metadata. A file is
 written whole or not at all.
@@ -6,15 +6,16 @@ written whole or not at all.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import math
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import jax
 import numpy as np
@@ -51,13 +52,7 @@ def save_result(result: Result, path: str | Path) -> None:
             }
         elif name not in NOT_SAVED:
             content[name] = encode(value, name, tensors)
-    metadata = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "result": json.dumps(content, allow_nan=False, sort_keys=True),
-    }
-    metadata["sha256"] = digest(metadata, tensors)
-    write_whole(path, save_tensors(tensors, metadata))
+    write_tensors(path, FORMAT, VERSION, content, tensors)
 
 
 def load_result(path: str | Path) -> Result:
@@ -65,26 +60,49 @@ def load_result(path: str | Path) -> Result:
 
     A missing path raises FileNotFoundError, a folder IsADirectoryError, and a damaged or foreign file ValueError.
     """
+    content, tensors = read_tensors(path, FORMAT, VERSION, "result")
+    try:
+        return decode_result(content, tensors)
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a saved result of this version of onesfw: its fields do not fit") from error
+
+
+def write_tensors(path: str | Path, form: str, version: int, content: dict[str, Any], tensors: Tensors) -> None:
+    """Write tensors, and JSON content as metadata, under a SHA-256 of both; whole or not at all.
+
+    `form` is the file's format, such as onesfw.result; its last word names the content in the metadata.
+    """
+    metadata = {
+        "format": form,
+        "version": str(version),
+        form.rpartition(".")[2]: json.dumps(content, allow_nan=False, sort_keys=True),
+    }
+    metadata["sha256"] = digest(metadata, tensors)
+    write_whole(path, save_tensors(tensors, metadata))
+
+
+def read_tensors(path: str | Path, form: str, version: int, noun: str) -> tuple[dict[str, Any], Tensors]:
+    """The content and tensors that `write_tensors` wrote; a damaged or foreign file raises ValueError."""
     check_path(path)
-    data = read_whole(path)
+    data = read_whole(path, noun)
     try:
         metadata, tensors = read_metadata(data), load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(
-            f"{path} is not a saved result, or it is damaged: it is no readable safetensors file"
+            f"{path} is not a saved {noun}, or it is damaged: it is no readable safetensors file"
         ) from error
-    if metadata.get("format") != FORMAT:
-        raise ValueError(f"{path} is a safetensors file, but not a saved result of onesfw")
-    if metadata.get("version") != str(VERSION):
+    if metadata.get("format") != form:
+        raise ValueError(f"{path} is a safetensors file, but not a saved {noun} of onesfw")
+    if metadata.get("version") != str(version):
         raise ValueError(
-            f"{path} has format version {metadata.get('version')!r}, and this onesfw reads {VERSION}; upgrade onesfw"
+            f"{path} has format version {metadata.get('version')!r}, and this onesfw reads {version}; upgrade onesfw"
         )
     if metadata.get("sha256") != digest(metadata, tensors):
-        raise ValueError(f"{path} is damaged: its content does not match its SHA-256; save the result again")
+        raise ValueError(f"{path} is damaged: its content does not match its SHA-256; save the {noun} again")
     try:
-        return decode_result(json.loads(metadata["result"]), tensors)
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a saved result of this version of onesfw: its fields do not fit") from error
+        return json.loads(metadata[form.rpartition(".")[2]]), tensors
+    except (KeyError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not a saved {noun} of this version of onesfw: its fields do not fit") from error
 
 
 def decode_result(content: dict[str, Any], tensors: Tensors) -> Result:
@@ -191,12 +209,12 @@ def check_path(path: Any) -> None:
         raise ValueError(f"path must not hold a null character, got {str(path)!r}")
 
 
-def read_whole(path: str | Path) -> bytes:
+def read_whole(path: str | Path, noun: str) -> bytes:
     """A file's bytes, or a sentence."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
-        raise FileNotFoundError(f"there is no file {path}; give the path that the result was saved under") from None
+        raise FileNotFoundError(f"there is no file {path}; give the path that the {noun} was saved under") from None
     except IsADirectoryError:
         raise IsADirectoryError(f"{path} is a folder; give the path of a file in it") from None
 
@@ -220,19 +238,29 @@ def check_target(path: str | Path) -> None:
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
-    """Write a file whole or not at all: to a temporary file beside it, to the disk, then under its name."""
+    """Write a file whole or not at all."""
+    with whole_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write, whole or not at all: beside its place at first, then to the disk, then under its name.
+
+    Where the block raises, nothing is left of it.
+    """
     check_target(path)
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
         with open(temporary, "xb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except OSError as error:
-        raise type(error)(
-            error.errno or errno.EIO, f"{path} could not be written: {error.strerror or error}"
-        ) from error
+        if error.errno is None:  # a sentence already
+            raise
+        raise type(error)(error.errno, f"{path} could not be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,0 +1,117 @@
+"""What the columns of a table are: decided from its first rows, once for the whole file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onesfw.arguments import nearest
+from onesfw.data.batch import salvage
+from onesfw.data.encoding import BOOLEAN, HASHED, NUMBER, ONE_HOT, TABLE, Column, Encoding, count_features
+from onesfw.data.tables import WORDS, CsvTable, ParquetTable
+
+MOSTLY = 0.9  # a column of words of which so many are numbers holds numbers, and the rest are mistakes
+MOST_CATEGORIES = 1_000_000
+
+
+def first_rows(table: CsvTable | ParquetTable) -> Any:
+    """The rows of the first piece that make sense, as an Arrow table of inferred types."""
+    import pyarrow as pa
+
+    piece = table.first()
+    parts = salvage(0, piece.count, piece.table, lambda row, error: None) if piece is not None else []
+    if not parts:
+        raise ValueError(f"{table.input.name} holds no rows")
+    parts = [pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part for part in parts]
+    return max(parts, key=len)  # the parts around a bad line may differ in their types
+
+
+def kind_of(array: Any, name: str) -> str:
+    """Numbers, truth values or words; a ValueError for whatever else."""
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return BOOLEAN
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return NUMBER
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return NUMBER if mostly_numbers(array) else WORDS
+    what = "is empty in the first rows" if pa.types.is_null(kind) else f"holds values of type {kind}"
+    raise ValueError(
+        f"column {name!r} {what}; leave it out with --drop {name}, or take it for words with --categorical {name}"
+    )
+
+
+def mostly_numbers(array: Any) -> bool:
+    """Whether nearly all words of a column are numbers."""
+    import pyarrow as pa
+
+    words = [word for word in array.cast(pa.string()).slice(0, 1000).to_pylist() if word]
+
+    def is_number(word: str) -> bool:
+        try:
+            float(word)
+        except ValueError:
+            return False
+        return True
+
+    return bool(words) and sum(map(is_number, words)) >= MOSTLY * len(words)
+
+
+def make_encoding(
+    table: CsvTable | ParquetTable,
+    *,
+    target: str | None,
+    strings: str,
+    hash_bits: int,
+    categorical: tuple[str, ...],
+    drop: tuple[str, ...],
+    normalize: bool,
+    float64: bool,
+) -> Encoding:
+    """An encoding of all columns but the target and the dropped ones; reads the file once for categories."""
+    rows = first_rows(table)
+    shown = ", ".join(table.names[:20]) + (", …" if len(table.names) > 20 else "")
+    if target is None:
+        raise ValueError(f"--target is needed: which column is to be predicted? The columns are {shown}")
+    for option, names in (("--target", (target,)), ("--categorical", categorical), ("--drop", drop)):
+        for name in names:
+            if name not in table.names:
+                hint = nearest(name, table.names) or f"; the columns are {shown}"
+                raise ValueError(f"{option}: {table.input.name} has no column {name!r}{hint}")
+    used = [name for name in table.names if name != target and name not in drop]
+    if not used:
+        raise ValueError("no column is left to predict from")
+    kinds = {name: WORDS if name in categorical else kind_of(rows.column(name), name) for name in used}
+    target_kind = WORDS if target in categorical else kind_of(rows.column(target), target)
+    words = [name for name, kind in kinds.items() if kind == WORDS]
+    found: dict[str, tuple[str, ...]] = {}
+    if strings == ONE_HOT and words:
+        if not table.input.repeatable:
+            raise ValueError("--strings onehot must read the categories first, and a stream can be read only once")
+        found = {name: tuple(values) for name, values in distinct_words(table, words).items()}
+    columns = tuple(
+        Column(name, kind if kind != WORDS else ONE_HOT if strings == ONE_HOT else HASHED, found.get(name, ()))
+        for name, kind in kinds.items()
+    )
+    hashing = any(column.kind == HASHED for column in columns)
+    return Encoding(
+        TABLE, count_features(columns, hash_bits), normalize=normalize, float64=float64, columns=columns,
+        hash_bits=hash_bits if hashing else 0, target=target, target_words=target_kind in (WORDS, BOOLEAN),
+    )  # fmt: skip
+
+
+def distinct_words(table: CsvTable | ParquetTable, names: list[str]) -> dict[str, list[str]]:
+    """The different words of these columns, sorted, from one reading of the file; bad rows are left to the source."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table.settle(dict.fromkeys(names, WORDS))
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for piece in table.pieces():
+        for part in salvage(0, piece.count, piece.table, lambda row, error: None):
+            for name, words in found.items():
+                words.update(pc.unique(part.column(name).cast(pa.string())).drop_null().to_pylist())
+        if sum(map(len, found.values())) > MOST_CATEGORIES:
+            raise ValueError(f"there are more than {MOST_CATEGORIES:,} categories; hash them with --strings hash")
+    return {name: sorted(words) for name, words in found.items()}

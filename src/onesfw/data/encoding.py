@@ -1,0 +1,135 @@
+"""How a table's columns become features: numbers as they are, words by hashing or as one feature per category."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from onesfw.data.batch import csr
+
+NUMBER, BOOLEAN, HASHED, ONE_HOT = "number", "boolean", "hashed", "onehot"
+KINDS = (NUMBER, BOOLEAN, HASHED, ONE_HOT)
+LIBSVM, TABLE = "libsvm", "table"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, and what it becomes."""
+
+    name: str
+    kind: str
+    categories: tuple[str, ...] = ()
+    """With `onehot`: the categories that have a feature; others have none."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What a model must know to read a file as the one it was trained on.
+
+    Features of a table: the numbers, then 2^hash_bits for all hashed columns together, then the categories.
+    """
+
+    format: str
+    n_features: int
+    zero_based: bool = False
+    normalize: bool = False
+    float64: bool = False
+    columns: tuple[Column, ...] = ()
+    hash_bits: int = 0
+    target: str | None = None
+    target_words: bool = False
+
+    @property
+    def dtype(self) -> Any:
+        """The precision of the rows."""
+        return np.float64 if self.float64 else np.float32
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Encoding:
+        """What `to_json` wrote; a ValueError or TypeError where the content does not fit."""
+        columns = tuple(Column(c["name"], c["kind"], tuple(c["categories"])) for c in content["columns"])
+        encoding = cls(**{**content, "columns": columns})
+        if encoding.format not in (LIBSVM, TABLE) or any(column.kind not in KINDS for column in columns):
+            raise ValueError("an unknown kind of features")
+        if encoding.format == TABLE and encoding.n_features != count_features(columns, encoding.hash_bits):
+            raise ValueError("the number of features does not fit the columns")
+        return encoding
+
+    def rows(self, column: Callable[[str], Any], n: int) -> Any:
+        """The CSR rows of n rows of a table, whose columns `column(name)` gives as Arrow arrays.
+
+        A number that is missing or not finite is a ValueError; a word that is missing has no feature.
+        """
+        numbers = [c for c in self.columns if c.kind in (NUMBER, BOOLEAN)]
+        words = [c for c in self.columns if c.kind in (HASHED, ONE_HOT)]
+        values = np.ones((n, len(numbers) + len(words)), self.dtype)
+        indices = np.empty(values.shape, np.int32)
+        for place, entry in enumerate(numbers):
+            numeric = as_numbers(column(entry.name))
+            if not (np.abs(numeric) <= np.finfo(self.dtype).max).all():
+                raise ValueError(f"column {entry.name!r} has a number that is missing or not finite")
+            values[:, place], indices[:, place] = numeric, place
+        offset = len(numbers)
+        beyond = offset + (1 << self.hash_bits if any(c.kind == HASHED for c in words) else 0)
+        for place, entry in enumerate(words, len(numbers)):
+            if entry.kind == HASHED:
+                indices[:, place] = hashed(column(entry.name), entry.name, self.hash_bits, offset)
+            else:
+                indices[:, place] = one_hot(column(entry.name), entry.categories, beyond)
+                beyond += len(entry.categories)
+        present = (values != 0) & (indices >= 0)
+        indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+        matrix = csr(values[present], indices[present], indptr, self.n_features)
+        matrix.sum_duplicates()  # two columns may share a hash
+        return matrix
+
+
+def count_features(columns: tuple[Column, ...], hash_bits: int) -> int:
+    """Features that these columns make."""
+    numbers = sum(column.kind in (NUMBER, BOOLEAN) for column in columns)
+    buckets = 1 << hash_bits if any(column.kind == HASHED for column in columns) else 0
+    return numbers + buckets + sum(len(column.categories) for column in columns)
+
+
+def as_numbers(array: Any) -> np.ndarray:
+    """An Arrow column of numbers or truth values in float64, NaN where a value is missing."""
+    import pyarrow as pa
+
+    return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+
+
+def dictionary(array: Any) -> tuple[np.ndarray, list[str]]:
+    """An Arrow column as codes and words; the code of a missing value is −1."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = pc.dictionary_encode(array.cast(pa.string()))
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+        if isinstance(coded, pa.ChunkedArray):
+            coded = coded.chunk(0)
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes, coded.dictionary.to_pylist()
+
+
+def hashed(array: Any, name: str, bits: int, offset: int) -> np.ndarray:
+    """offset + murmurhash3("name=word") mod 2^bits, or −1 where the word is missing."""
+    from sklearn.utils import murmurhash3_32
+
+    codes, words = dictionary(array)
+    buckets = [offset + murmurhash3_32(f"{name}={word}", positive=True) % (1 << bits) for word in words]
+    return np.asarray([*buckets, -1], np.int32)[codes]
+
+
+def one_hot(array: Any, categories: tuple[str, ...], offset: int) -> np.ndarray:
+    """offset + the word's place among the categories, or −1 where it is none of them."""
+    codes, words = dictionary(array)
+    places = {category: offset + place for place, category in enumerate(categories)}
+    return np.asarray([*(places.get(word, -1) for word in words), -1], np.int32)[codes]

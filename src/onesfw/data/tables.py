@@ -1,0 +1,259 @@
+"""CSV and Parquet, read by pyarrow batch by batch, with the kinds of columns decided once for the whole file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from onesfw.arguments import nearest
+from onesfw.data.batch import START, BadRows, Batch, Position, joined, salvage
+from onesfw.data.blocks import Block, Input
+from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
+
+ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
+ENTRIES = 1 << 20
+WORDS = "words"  # the kind of a column that is hashed or one-hot, before it is known which
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some consecutive rows of a table as they are, with the means to read any part of them."""
+
+    count: int
+    table: Callable[[int, int], Any]
+    place: Callable[[int], str]
+    explain: Callable[[int, Exception], str]
+    end: Position
+    proof: str = ""
+
+
+class CsvTable:
+    """A CSV text with a header line, or with columns named 1, 2, …; a value cannot hold a line break."""
+
+    def __init__(self, source: Input, delimiter: str, header: bool, names: list[str] | None = None) -> None:
+        """`names` are the columns' names where the text is not read from its beginning."""
+        self.input, self.delimiter, self.header = source, delimiter, header
+        self.names: list[str] = names or []
+        self.peeked: tuple[Piece, Iterator[Piece]] | None = None
+        self.types: dict[str, Any] | None = None  # by inference, until `settle` fixes them
+
+    def settle(self, kinds: dict[str, str]) -> None:
+        """Read these columns, as these kinds, from now on."""
+        import pyarrow as pa
+
+        arrow = {NUMBER: pa.float64(), BOOLEAN: pa.bool_()}
+        self.types = {name: arrow.get(kind, pa.string()) for name, kind in kinds.items()}
+
+    def first(self) -> Piece | None:
+        """The first piece, kept for `pieces`: a stream can be read only once."""
+        if self.peeked is None:
+            pieces = self.read_pieces(START, "")
+            piece = next(pieces, None)
+            if piece is None:
+                return None
+            self.peeked = piece, pieces
+        return self.peeked[0]
+
+    def pieces(self, start: Position = START, proof: str = "") -> Iterator[Piece]:
+        """Pieces from `start` on."""
+        peeked, self.peeked = self.peeked, None
+        if peeked is not None and start == START:
+            return chain([peeked[0]], peeked[1])
+        return self.read_pieces(start, proof)
+
+    def read_pieces(self, start: Position, proof: str) -> Iterator[Piece]:
+        """Pieces from `start` on; a start that is not the beginning needs names that are known."""
+        for block in self.input.blocks(start, proof):
+            lines, first = block.lines(), block.first
+            if not self.names or first == 1:
+                names = self.columns(lines)
+                if self.names and names != self.names:
+                    raise ValueError(f"{self.input.name} has other columns than before")
+                self.names = names
+                if self.header:
+                    lines, first = lines[1:], first + 1
+            yield self.piece(block, lines, first)
+
+    def columns(self, lines: list[bytes]) -> list[str]:
+        """The names of the columns."""
+        cells = self.cells(lines[0])
+        names = cells if self.header else [str(place) for place in range(1, len(cells) + 1)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{self.input.name} has two columns {twice!r}; rename one, or give --no-header")
+        return names
+
+    def cells(self, line: bytes) -> list[str]:
+        """The cells of one line."""
+        return next(csv.reader([line.decode(errors="replace").rstrip("\r\n")], delimiter=self.delimiter), [])
+
+    def piece(self, block: Block, lines: list[bytes], first: int) -> Piece:
+        """A block's lines, without the empty ones, as a piece."""
+        filled = [place for place, line in enumerate(lines) if line.strip()]
+        return Piece(
+            len(filled),
+            lambda start, stop: self.read([lines[k] for k in filled[start:stop]]),
+            lambda row: f"line {first + filled[row]:,}",
+            lambda row, error: self.explain(lines[filled[row]], error),
+            block.end,
+            block.proof,
+        )
+
+    def explain(self, line: bytes, error: Exception) -> str:
+        """What is wrong with a line, in words; Arrow counts rows from where it was made to begin."""
+        cells = self.cells(line)
+        if len(cells) != len(self.names):
+            return f"it has {len(cells)} values, and there are {len(self.names)} columns"
+        for name, cell in zip(self.names, cells, strict=True):
+            if self.types and str(self.types.get(name)) in ("double", "bool"):
+                kind = "a finite number" if str(self.types[name]) == "double" else "true or false"
+                try:
+                    right = cell.strip().lower() in ("true", "false", "0", "1")
+                    right = right if kind == "true or false" else math.isfinite(float(cell))
+                except ValueError:
+                    right = False
+                if not right:
+                    what = f"{cell!r} is not {kind}" if cell.strip() else "a value is missing"
+                    return f"column {name!r}: {what}; name the column in --categorical if it holds words"
+        return str(error).strip().splitlines()[0]
+
+    def read(self, lines: list[bytes]) -> Any:
+        """An Arrow table of some lines; a ValueError where one of them does not fit."""
+        import pyarrow.csv as arrow
+
+        text = b"\n".join(lines)
+        table = arrow.read_csv(
+            io.BytesIO(text),
+            read_options=arrow.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=self.names),
+            parse_options=arrow.ParseOptions(delimiter=self.delimiter),
+            convert_options=arrow.ConvertOptions(
+                column_types=self.types or {}, include_columns=list(self.types) if self.types else []
+            ),
+        )
+        if table.num_rows != len(lines):
+            raise ValueError("a value holds a line break")
+        return table
+
+
+class ParquetTable:
+    """A Parquet file."""
+
+    def __init__(self, source: Input) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not source.repeatable:
+            raise ValueError("Parquet cannot be read from a stream; give a file")
+        self.input = source
+        try:
+            self.file = pq.ParquetFile(source.path)
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{source.name} is not a Parquet file, or it is damaged: {error}") from error
+        self.names = list(self.file.schema_arrow.names)
+        self.wanted: list[str] | None = None
+
+    def settle(self, kinds: dict[str, str]) -> None:
+        """Read only these columns from now on."""
+        self.wanted = list(kinds)
+
+    def first(self) -> Piece | None:
+        """The first piece."""
+        return next(self.pieces(), None)
+
+    def pieces(self, start: Position = START, proof: str = "") -> Iterator[Piece]:
+        """Pieces from `start` on."""
+        import pyarrow as pa
+
+        size = max(1, min(ROWS, ENTRIES // max(1, len(self.wanted or self.names))))
+        done, rows = 0, 0
+        try:
+            for batch in self.file.iter_batches(batch_size=size, columns=self.wanted, use_threads=False):
+                done, before, rows = done + 1, rows, rows + batch.num_rows
+                if done > start[0]:
+                    yield self.piece(batch, before, (done, rows))
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{self.input.name} is damaged after row {rows:,}: {error}") from error
+
+    @staticmethod
+    def piece(batch: Any, before: int, end: Position) -> Piece:
+        """A batch of Arrow's as a piece."""
+        return Piece(
+            batch.num_rows,
+            lambda start, stop: batch.slice(start, stop - start),
+            lambda row: f"row {before + row + 1:,}",
+            lambda row, error: str(error).strip().splitlines()[0],
+            end,
+        )
+
+
+class TableSource:
+    """Rows of a table, by an encoding that names its columns."""
+
+    def __init__(self, table: CsvTable | ParquetTable, bad: BadRows, encoding: Encoding, *, targets: bool) -> None:
+        self.table, self.bad, self.encoding, self.targets = table, bad, encoding, targets
+        kinds = {column.name: column.kind for column in encoding.columns}
+        if targets and encoding.target is not None:
+            kinds[encoding.target] = WORDS if encoding.target_words else NUMBER
+        self.kinds = kinds
+        if table.names:
+            self.prepare()
+
+    def prepare(self) -> None:
+        """Read only the columns that are needed, as what they are."""
+        for name in self.kinds:
+            if name not in self.table.names:
+                raise ValueError(f"{self.table.input.name} has no column {name!r}{nearest(name, self.table.names)}")
+        self.table.settle(self.kinds)
+
+    def batches(self, start: Position = START, proof: str = "") -> Iterator[Batch]:
+        """Batches from `start` on."""
+        for piece in self.table.pieces(start, proof):
+            self.prepare()
+            batch = self.batch(piece)
+            if batch is not None:
+                yield batch
+
+    def batch(self, piece: Piece) -> Batch | None:
+        """A piece's rows, encoded; None where it holds none."""
+        skipped: set[int] = set()
+
+        def rejected(row: int, error: Exception) -> None:
+            self.bad.add(piece.place(row), piece.explain(row, error))
+            skipped.add(row)
+
+        parts = salvage(0, piece.count, lambda first, last: self.parse(piece.table(first, last)), rejected)
+        if not parts:
+            return None
+        rows = joined([part[0] for part in parts], self.encoding.n_features)
+        targets = np.concatenate([part[1] for part in parts]) if self.targets else None
+        kept = [row for row in range(piece.count) if row not in skipped] if skipped else range(piece.count)
+        return Batch(rows, targets, lambda row: piece.place(kept[row]), piece.end, piece.proof)
+
+    def parse(self, table: Any) -> tuple[Any, np.ndarray | None]:
+        """Rows and targets of a part of a table, or a ValueError."""
+        rows = self.encoding.rows(table.column, table.num_rows)
+        if not self.targets:
+            return rows, None
+        assert self.encoding.target is not None
+        return rows, target_values(table.column(self.encoding.target), self.encoding)
+
+
+def target_values(array: Any, encoding: Encoding) -> np.ndarray:
+    """The targets, numbers or words; one that is missing is a ValueError."""
+    import pyarrow as pa
+
+    if array.null_count:
+        raise ValueError(f"the target {encoding.target!r} is missing")
+    if encoding.target_words:
+        return np.asarray(array.cast(pa.string()).to_pylist(), object)
+    numbers = as_numbers(array)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"the target {encoding.target!r} is not a finite number")
+    return numbers
