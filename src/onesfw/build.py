@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw import capabilities, schedules, trees
-from onesfw.algorithms import DR_SUBMODULAR, Algorithm
+from onesfw.algorithms import MAXIMISED, Algorithm
 from onesfw.arguments import number, whole_number
+from onesfw.batches import MOST_SAMPLES
 from onesfw.driver import Run
 from onesfw.evaluate import evaluation_steps, evaluator_for, number_from
 from onesfw.objectives import Objective
@@ -20,7 +21,6 @@ from onesfw.sets.base import is_shape
 from onesfw.trees import Array, Tree
 
 MEMBERSHIP = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}  # how far outside K x0 may lie
-MOST_SAMPLES = 2**31 - 1  # samples and steps are numbered in 32 bits
 
 
 def build_run(
@@ -47,16 +47,18 @@ def build_run(
     for callback in callbacks:
         if not callable(callback):
             raise TypeError(f"callbacks must be functions of (row, x), got {callback!r}")
-    greedy = algorithm.setting == DR_SUBMODULAR  # starts at 0, which need not lie in K
+    greedy = algorithm.step.from_zero  # starts at 0, which need not lie in K
     inside = member(start, given and not greedy, constraint)
+    if algorithm.setting in MAXIMISED and sign > 0:
+        raise ValueError(
+            f"algorithm: the {algorithm.setting} setting maximises; call maximize, or choose another setting"
+        )
     if greedy:
-        check_continuous_greedy(start, given, constraint, sign, gap_tol)
+        check_continuous_greedy(start, given, constraint, algorithm.setting, gap_tol)
     x0 = trees.zeros_like(inside) if greedy else inside
     estimator = algorithm.estimator(objective)
     capabilities.check(estimator.needs, objective.offers, algorithm.name, type(objective).__name__)
-    samples = estimator.counts(objective, steps).samples
-    if capabilities.FULL_GRADIENT in estimator.needs:
-        samples = 0  # full passes draw nothing
+    samples = estimator.drawn(objective, steps, steps)
     if max(samples, steps) > MOST_SAMPLES:
         raise ValueError(
             f"steps: {steps:,} steps draw {samples:,} samples; at most {MOST_SAMPLES:,} can be numbered, lower steps "
@@ -73,6 +75,7 @@ def build_run(
         constraint=constraint,
         algorithm=algorithm,
         estimator=estimator,
+        step=algorithm.step.fit(constraint, x0),
         x0=x0,
         inside=inside,
         steps=steps,
@@ -195,17 +198,17 @@ def check_range(constraint: ConvexSet, dtype: np.dtype) -> None:
                 )
 
 
-def check_continuous_greedy(start: Tree, given: bool, constraint: ConvexSet, sign: int, gap_tol: float | None) -> None:
-    """The terms of the dr_submodular setting (Theorem 3: x_1 = 0, K in the non-negative orthant)."""
-    if sign > 0:
-        raise ValueError("algorithm: the dr_submodular setting maximises; call maximize, or choose another setting")
+def check_continuous_greedy(
+    start: Tree, given: bool, constraint: ConvexSet, setting: str, gap_tol: float | None
+) -> None:
+    """The terms of continuous greedy (Theorem 3: x_1 = 0, K in the non-negative orthant)."""
     if given and any(bool(jnp.any(leaf != 0)) for leaf in jax.tree.leaves(start)):
-        raise ValueError("x0: the dr_submodular setting starts at 0; leave x0 out, or pass zeros to set the dtype")
+        raise ValueError(f"x0: the {setting} setting starts at 0; leave x0 out, or pass zeros to set the dtype")
     if gap_tol is not None:
-        raise ValueError("gap_tol: the dr_submodular setting runs all its steps; use time_limit or fewer steps")
+        raise ValueError(f"gap_tol: the {setting} setting runs all its steps; use time_limit or fewer steps")
     if not constraint.nonnegative(trees.shapes(start)):
         raise ValueError(
-            "constraint: the dr_submodular setting needs a set of non-negative vectors, which "
+            f"constraint: the {setting} setting needs a set of non-negative vectors, which "
             f"{type(constraint).__name__} is not; use SubSimplex, Knapsack or a Box with lower >= 0"
         )
 
@@ -215,11 +218,13 @@ def check_schedules(algorithm: Algorithm, steps: int) -> None:
     schedules.check(algorithm.rho, "rho", steps)
     if algorithm.t0 > MOST_SAMPLES:
         raise ValueError(f"t0 must be at most {MOST_SAMPLES:,}, got {algorithm.t0:,}; steps are numbered in 32 bits")
-    schedules.check(algorithm.eta, "eta", steps, algorithm.t0)
-    if algorithm.setting == DR_SUBMODULAR:
+    schedules.check(algorithm.eta, "eta", steps, algorithm.t0, algorithm.step.largest)
+    if algorithm.step.from_zero:
         total = sum(
             float(np.sum(algorithm.eta(np.arange(t, min(t + 1_000_000, steps + 1)) + algorithm.t0, steps)))
             for t in range(1, steps + 1, 1_000_000)
         )
         if abs(total - 1.0) > 1e-6:
-            raise ValueError(f"eta must add up to 1 over a dr_submodular run; over {steps:,} steps it gives {total:g}")
+            raise ValueError(
+                f"eta must add up to 1 over a {algorithm.setting} run; over {steps:,} steps it gives {total:g}"
+            )

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,10 @@ from onesfw.estimators import Estimator
 from onesfw.evaluate import CONFIDENCE, Evaluation, evaluator_for, number_from
 from onesfw.objectives import Objective
 from onesfw.progress import ProgressBar
-from onesfw.schedules import require_unit
+from onesfw.schedules import require_range
 from onesfw.sets import ConvexSet
 from onesfw.status import Status
+from onesfw.steps import Step
 from onesfw.trees import Array, Tree
 
 CHUNK_SECONDS = 0.25
@@ -40,6 +41,8 @@ class Run:
     constraint: ConvexSet
     algorithm: Algorithm
     estimator: Estimator
+    step: Step
+    """The algorithm's, fitted to the constraint."""
     x0: Tree
     """x_1"""
     inside: Tree
@@ -86,32 +89,31 @@ class Programs:
 def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs:
     """Trace and compile a run; with `replicates`, for that many keys at once under `vmap`."""
     algorithm, dtype = run.algorithm, trees.dtype_of(run.x0)
-    arrays, join = split((run.objective, run.constraint, run.estimator))
+    arrays, join = split((run.objective, run.constraint, run.estimator, run.step))
     arrays = jax.tree.map(jnp.asarray, trees.cast(arrays, dtype))
-    objective, constraint, estimator = join(arrays)
+    objective, constraint, estimator, step = join(arrays)
     block = loop.block_length(objective, estimator, key if replicates is None else key[0])
-    keep = algorithm.output == "random"
-    start = loop.initial(constraint, estimator, algorithm.step, run.x0, run.steps, keep)
+    start = loop.initial(constraint, estimator, step, run.x0, run.steps, algorithm.output in loop.KEEPERS)
 
-    def chunk(arrays: Tree, key: Array, state: loop.RunState, *schedule: Array) -> tuple[loop.RunState, Array]:
-        objective, constraint, estimator = join(arrays)
-        body = loop.chunk(objective, constraint, estimator, algorithm.step, run.sign, block)
+    def chunk(arrays: Tree, key: Array, state: loop.RunState, *schedule: Tree) -> tuple[loop.RunState, Array]:
+        objective, constraint, estimator, step = join(arrays)
+        body = loop.chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output)
         return body(key, state, *schedule)
 
     def measure(arrays: Tree, key: Array, x: Tree) -> Evaluation:
-        objective, constraint, _ = join(arrays)
+        objective, constraint, _, _ = join(arrays)
         evaluate = evaluator_for(run.evaluate, objective, constraint, run.sign)
         assert evaluate is not None
         return evaluate(loop.streams(key).evaluation, x)
 
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
     one = jnp.int32(1)
-    schedule = jax.ShapeDtypeStruct((loop.CHUNK,), dtype)
+    told = trees.shapes(schedules(run, 1, 1)[0])
     if replicates is not None:
         start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (replicates, *leaf.shape)), start)
-        chunk = jax.vmap(chunk, (None, 0, 0, None, None, None, None))
+        chunk = jax.vmap(chunk, (None, 0, 0, None, None, None, None, None))
         measure = jax.vmap(measure, (None, 0, 0))
-    program = Program(chunk, arrays, key, start, one, one, schedule, schedule)
+    program = Program(chunk, arrays, key, start, one, one, *told)
     evaluation = Program(measure, arrays, key, start.previous) if wanted else None
     return Programs(
         chunk=lambda *args: program(arrays, *args),
@@ -119,6 +121,34 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
         start=start,
         seconds=program.seconds + (evaluation.seconds if evaluation else 0.0),
     )
+
+
+class Told(NamedTuple):
+    """What the compiled loop is told about the steps of a chunk: arrays of a fixed length."""
+
+    rho: Array
+    weight: Array
+    plan: Tree
+
+
+def schedules(run: Run, first: int, count: int) -> tuple[Told, np.ndarray]:
+    """ρ, the step's weights and the estimator's plan for a chunk, computed in float64 and cast; and the weights."""
+    algorithm, steps, dtype = run.algorithm, run.steps, trees.dtype_of(run.x0)
+    t = np.arange(first, first + count, dtype=np.int64)
+    rho = np.where(t == 1, 1.0, algorithm.rho(t, steps))
+    eta = algorithm.eta(t + algorithm.t0, steps)
+    require_range(rho, t, "rho")  # long runs were checked on a grid of steps only
+    require_range(eta, t + algorithm.t0, "eta", run.step.largest)
+
+    def padded(values: Any, dtype: Any) -> Array:
+        values = np.asarray(values)
+        full = np.zeros((loop.CHUNK, *values.shape[1:]), values.dtype)
+        full[:count] = values
+        return jnp.asarray(full, dtype)
+
+    plan = jax.tree.map(lambda sizes: padded(sizes, jnp.int32), run.estimator.plan(t, steps))
+    weight = run.step.weights(t, eta, steps)
+    return Told(padded(rho, dtype), padded(weight, dtype), plan), weight
 
 
 @dataclass
@@ -194,33 +224,19 @@ class Driver:
             return [Status.TIME_UP] * self.count
         return None
 
-    def schedules(self, first: int, count: int) -> tuple[Array, Array]:
-        """ρ and the step's weights for a chunk, computed in float64 and cast."""
-        algorithm, steps = self.run.algorithm, self.run.steps
-        dtype = trees.dtype_of(self.run.x0)
-        t = np.arange(first, first + count, dtype=np.int64)
-        rho, weight = np.zeros(loop.CHUNK), np.zeros(loop.CHUNK)
-        rho[:count] = np.where(t == 1, 1.0, algorithm.rho(t, steps))
-        eta = algorithm.eta(t + algorithm.t0, steps)
-        require_unit(rho[:count], t, "rho")  # long runs were checked on a grid of steps only
-        require_unit(eta, t + algorithm.t0, "eta")
-        weight[:count] = algorithm.step.weights(eta, steps)
-        self.chunk_weight = float(weight[:count].sum())
-        return jnp.asarray(rho, dtype), jnp.asarray(weight, dtype)
-
     def advance(self, target: int) -> list[Status] | None:
         """One chunk of at most `target − done` steps, of about a quarter of a second."""
         count = max(1, min(self.length, loop.CHUNK, target - self.done))
         first = self.done + 1
         begun = time.perf_counter()
-        rho, weight = self.schedules(first, count)
-        state, finite = self.programs.chunk(self.key, self.state, jnp.int32(first), jnp.int32(count), rho, weight)
+        told, weight = schedules(self.run, first, count)
+        state, finite = self.programs.chunk(self.key, self.state, jnp.int32(first), jnp.int32(count), *told)
         all_finite = bool(np.all(np.asarray(finite)))  # waits for the chunk
         elapsed = time.perf_counter() - begun
         if not all_finite:
-            return self.last_finite(count, rho, weight)
+            return self.last_finite(count, told, weight)
         self.seconds += elapsed
-        self.state, self.done, self.weight = state, self.done + count, self.weight + self.chunk_weight
+        self.state, self.done, self.weight = state, self.done + count, self.weight + float(weight.sum())
         self.measured = None
         self.bar.advance(count * self.count)
         self.length = max(1, min(int(CHUNK_SECONDS / max(elapsed / count, 1e-9)), self.length * GROWTH, loop.CHUNK))
@@ -229,12 +245,12 @@ class Driver:
             self.length = max(1, min(self.length, int(left / max(elapsed / count, 1e-9)) or 1))
         return None
 
-    def last_finite(self, count: int, rho: Array, weight: Array) -> list[Status]:
+    def last_finite(self, count: int, told: Told, weight: np.ndarray) -> list[Status]:
         """Replay a chunk that ended with NaN or infinity: find the first bad step and keep the state before it."""
 
         def replay(steps: int) -> tuple[loop.RunState, np.ndarray]:
             first = jnp.int32(self.done + 1)
-            state, finite = self.programs.chunk(self.key, self.state, first, jnp.int32(steps), rho, weight)
+            state, finite = self.programs.chunk(self.key, self.state, first, jnp.int32(steps), *told)
             return state, np.atleast_1d(np.asarray(finite))
 
         good, bad = 0, count
@@ -244,7 +260,7 @@ class Driver:
         broken = ~replay(bad)[1]
         if good:
             self.state = replay(good)[0]
-        self.weight += float(np.asarray(weight, np.float64)[:good].sum())
+        self.weight += float(weight[:good].sum())
         self.done += good
         self.measured = None
         self.failed_step = self.done + 1
@@ -255,7 +271,9 @@ class Driver:
         if self.done == 0:
             like = self.state.previous
             return jax.tree.map(lambda leaf, x: jnp.broadcast_to(leaf, x.shape), self.run.inside, like)
-        return self.run.algorithm.step.output(self.state.step, self.weight)
+        if self.run.algorithm.output == "average":
+            return self.state.chosen
+        return self.run.step.output(self.state.step, self.weight)
 
     def look(self) -> list[Status] | None:
         """Evaluate, note a row of the trace, call the callbacks, and compare the gap with `gap_tol`."""
@@ -289,9 +307,10 @@ class Driver:
 
     def row(self, measured: Evaluation | None) -> dict[str, Any]:
         """A row of the trace."""
-        counts = self.run.estimator.counts(self.run.objective, self.done)
+        counts = self.run.estimator.counts(self.run.objective, self.done, self.run.steps)
+        calls = self.run.step.lmo_calls(self.state.step, self.done)
         missing = np.full(self.count, np.nan) if self.batched else np.nan
-        row: dict[str, Any] = {"step": self.done, **counts._asdict(), "lmo_calls": self.done, "seconds": self.seconds}
+        row: dict[str, Any] = {"step": self.done, **counts._asdict(), "lmo_calls": calls, "seconds": self.seconds}
         for name in Evaluation._fields:
             row[name] = missing if measured is None else getattr(measured, name)
             if np.ndim(row[name]) == 0:

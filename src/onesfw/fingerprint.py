@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw import trees
+from onesfw.batches import Batches
 from onesfw.checkpoint import digest
 from onesfw.compilation import split
 from onesfw.driver import Run
@@ -51,7 +52,7 @@ def fingerprint(run: Run, key: Array, replicates: int | None) -> dict[str, str]:
         "key": digest(jax.random.key_data(key)),
         "replicates": str(replicates),
     }
-    if algorithm.rho.uses_horizon or algorithm.eta.uses_horizon:
+    if algorithm.rho.uses_horizon or algorithm.eta.uses_horizon or run.estimator.uses_horizon:
         parts["steps"] = str(run.steps)
     return parts
 
@@ -63,17 +64,20 @@ def traced(function: Any, *args: Tree) -> tuple[str, list[Any]]:
 
 
 def schedule_values(run: Run) -> list[np.ndarray]:
-    """ρ and η on a grid of steps: a user's schedule is compared by what it returns."""
+    """ρ, η and sample sizes on a grid of steps: schedules are compared by what they return."""
     t = np.unique(np.geomspace(1, 10**9, 1000).astype(np.int64))
 
     def values(schedule: Schedule) -> np.ndarray:
         return np.asarray(schedule(t, 10**6))  # `steps` is a part of its own
 
-    return [values(run.algorithm.rho), values(run.algorithm.eta), np.asarray(run.algorithm.t0)]
+    sizes = jax.tree.leaves(run.estimator.plan(t, 10**6))
+    return [values(run.algorithm.rho), values(run.algorithm.eta), np.asarray(run.algorithm.t0), *sizes]
 
 
 def settings_of(module: Any) -> str:
     """A module's class and settings, those that are modules themselves included."""
+    if isinstance(module, Batches):
+        return module.formula  # its function is another object in every process; its values are compared apart
     if not is_dataclass(module):
         return repr(module)
     inner = ", ".join(f"{field.name}={settings_of(getattr(module, field.name))}" for field in fields(module))

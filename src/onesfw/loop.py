@@ -33,7 +33,7 @@ class RunState(NamedTuple):
     memory: Tree
     """what the linear minimisation oracle remembers"""
     chosen: Tree
-    """x_o so far, or nothing where it is not wanted"""
+    """x_o or the mean of the iterates so far, or nothing where neither is wanted"""
 
 
 class Keys(NamedTuple):
@@ -79,17 +79,38 @@ def unrolled(low: Array, high: Array, body: Callable[[Array, RunState], RunState
     return lax.fori_loop(low + groups * UNROLL, high, body, state)
 
 
+def keep_one(x: Tree, chosen: Tree, chance: Array, t: Array) -> Tree:
+    """x_t with probability 1/t, else what was chosen before: a reservoir of one."""
+    return lax.cond(chance * t < 1, lambda new, old: new, lambda new, old: old, x, chosen)
+
+
+def keep_mean(x: Tree, mean: Tree, chance: Array, t: Array) -> Tree:
+    """The mean of x_1, …, x_t."""
+    return jax.tree.map(lambda new, old: old + (new - old) / t.astype(old.dtype), x, mean)
+
+
+KEEPERS = {"random": keep_one, "average": keep_mean}
+
+
 def chunk(
-    objective: Objective, constraint: ConvexSet, estimator: Estimator, step: Step, sign: int, block: int
+    objective: Objective,
+    constraint: ConvexSet,
+    estimator: Estimator,
+    step: Step,
+    sign: int,
+    block: int,
+    output: str = "last",
 ) -> Callable[..., tuple[RunState, Array]]:
-    """The function (key, state, first, count, rho, weight) ↦ (state after `count` steps, whether it is finite).
+    """The function (key, state, first, count, rho, weight, plan) ↦ (state after `count` steps, whether it is finite).
 
     Step numbers begin at `first`. Blocks lie on a fixed grid of steps, so that step t's randomness comes out of the
     same place of the same array, to the last bit, however the run is cut into chunks.
     """
 
+    keep = KEEPERS.get(output)
+
     def run(
-        key: Array, state: RunState, first: Array, count: Array, rho: Array, weight: Array
+        key: Array, state: RunState, first: Array, count: Array, rho: Array, weight: Array, plan: Tree
     ) -> tuple[RunState, Array]:
         keys = streams(key)
 
@@ -104,14 +125,15 @@ def chunk(
                 place = t - first
                 x = step.point(state.step)
                 chosen = state.chosen
-                if jax.tree.leaves(chosen):  # keep x_t with probability 1/t: a reservoir of one
-                    chosen = lax.cond(chances[i] * t < 1, lambda new, old: new, lambda new, old: old, x, chosen)
+                if keep is not None:
+                    chosen = keep(x, chosen, chances[i], t)
                 here = jax.tree.map(lambda leaf: leaf[i], draws)
-                estimate = estimator.update(objective, state.estimate, x, state.previous, here, rho[place], t)
-                direction = estimate.d if sign > 0 else trees.scale(-1, estimate.d)
-                vertex, memory = constraint.lmo_from(direction, state.memory)
-                vertex = jax.tree.map(lambda v, leaf: v.astype(leaf.dtype), vertex, x)
-                return RunState(step.advance(state.step, vertex, weight[place]), x, estimate, memory, chosen)
+                told = jax.tree.map(lambda leaf: leaf[place], plan)
+                estimate = estimator.update(objective, state.estimate, x, state.previous, here, told, rho[place], t)
+                direction = estimator.direction(estimate)
+                direction = direction if sign > 0 else trees.scale(-1, direction)
+                moved, memory = step.move(constraint, state.step, direction, state.memory, weight[place])
+                return RunState(moved, x, estimate, memory, chosen)
 
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)

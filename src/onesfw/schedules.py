@@ -67,7 +67,18 @@ def as_schedule(value: Any, name: str) -> Schedule:
 
 
 def from_function(function: Callable[..., Any], name: str) -> Schedule:
-    """A user's function of t or of (t, T), called on arrays where it can be and number by number where it cannot."""
+    """A user's function of t or of (t, T)."""
+    evaluate, uses_horizon = per_step(function, name)
+    return Schedule(label_of(function), evaluate, uses_horizon)
+
+
+def label_of(function: Callable[..., Any]) -> str:
+    """How a user's function prints."""
+    return getattr(function, "__name__", "function").replace("<lambda>", "user's")
+
+
+def per_step(function: Callable[..., Any], name: str) -> tuple[Callable[[Numbers, int], Numbers], bool]:
+    """A function of (t, T), called on arrays where it can be and number by number elsewhere; whether it uses T."""
     try:
         arity = len([p for p in inspect.signature(function).parameters.values() if p.default is p.empty])
     except ValueError:
@@ -85,11 +96,11 @@ def from_function(function: Callable[..., Any], name: str) -> Schedule:
             pass
         return np.asarray([float(function(float(s), *arguments)) for s in t])
 
-    return Schedule(getattr(function, "__name__", "function").replace("<lambda>", "user's"), evaluate, arity == 2)
+    return evaluate, arity == 2
 
 
-def check(schedule: Schedule, name: str, horizon: int, t0: int = 0) -> None:
-    """Raise a sentence where a schedule read at t + t0 leaves [0, 1]; long runs are checked on a grid of steps."""
+def check(schedule: Schedule, name: str, horizon: int, t0: int = 0, most: float = 1.0) -> None:
+    """Raise a sentence where a schedule read at t + t0 leaves [0, most]; long runs are checked on a grid of steps."""
     t = np.arange(1, horizon + 1) if horizon <= 1_000_000 else np.unique(np.geomspace(1, horizon, 200_000).astype(int))
     t = t + t0
     try:
@@ -97,12 +108,13 @@ def check(schedule: Schedule, name: str, horizon: int, t0: int = 0) -> None:
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"{name} must return a number for every step t; the function failed: {reason}") from error
-    require_unit(values, t, name)
+    require_range(values, t, name, most)
 
 
-def require_unit(values: Numbers, t: Numbers, name: str) -> None:
-    """Raise a sentence where a value leaves [0, 1]."""
-    wrong = ~((values >= 0) & (values <= 1))
+def require_range(values: Numbers, t: Numbers, name: str, most: float = 1.0) -> None:
+    """Raise a sentence where a value leaves [0, most], or is infinite."""
+    wrong = ~((values >= 0) & (values <= most) & np.isfinite(values))
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise ValueError(f"{name} must stay in [0, 1]; it is {values[first]:g} at t = {t[first]:,}")
+        allowed = f"[0, {most:g}]" if np.isfinite(most) else "[0, ∞)"
+        raise ValueError(f"{name} must stay in {allowed}; it is {values[first]:g} at t = {t[first]:,}")

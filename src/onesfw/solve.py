@@ -181,7 +181,7 @@ def in_threads(drivers: list[Driver], time_limit: float | None) -> list[Outcome]
 def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None) -> Result:
     """One `Result` from one outcome, from one per replicate, or from one that holds all replicates."""
     several = replicates is not None
-    counts = [run.estimator.counts(run.objective, o.steps) for o in outcomes]
+    counts = [run.estimator.counts(run.objective, o.steps, run.steps) for o in outcomes]
     spread = outcomes[0].batched
     states = [s for o in outcomes for s in o.status]
 
@@ -213,7 +213,7 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         samples=each([c.samples for c in counts]),
         gradients=each([c.gradients for c in counts]),
         hvps=each([c.hvps for c in counts]),
-        lmo_calls=each([o.steps for o in outcomes]),
+        lmo_calls=each([run.step.lmo_calls(o.state.step, o.steps) for o in outcomes]),
         seconds=each([o.seconds for o in outcomes]),
         compile_seconds=compile_seconds,
         evaluation_seconds=each([o.evaluation_seconds for o in outcomes]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,6 +25,15 @@ class StepState(NamedTuple):
 class Step(eqx.Module):
     """A rule for x_{t+1}. Its state is a compensated sum: plain float32 sums leave K (8e-4 after 2e6 steps)."""
 
+    from_zero: ClassVar[bool] = False
+    """Whether x_1 = 0 and the weights must add up to 1."""
+    largest: ClassVar[float] = 1.0
+    """What η_t may be at most."""
+
+    def fit(self, constraint: Any, like: Tree) -> Step:
+        """The step with what it needs to know of K; a sentence where K cannot serve it."""
+        return self
+
     @abc.abstractmethod
     def init(self, x: Tree, horizon: Any) -> StepState:
         """The state at x_1, for a run of `horizon` steps."""
@@ -37,9 +46,21 @@ class Step(eqx.Module):
     def advance(self, state: StepState, vertex: Tree, weight: Array) -> StepState:
         """The state at x_{t+1}."""
 
-    @abc.abstractmethod
-    def weights(self, eta: np.ndarray, horizon: int) -> np.ndarray:
-        """What `advance` takes for η_t, computed in float64 on the host."""
+    def move(
+        self, constraint: Any, state: StepState, direction: Tree, memory: Tree, weight: Array
+    ) -> tuple[StepState, Tree]:
+        """The state at x_{t+1} and the oracle's memory: one call of the oracle at `direction`, then `advance`."""
+        vertex, memory = constraint.lmo_from(direction, memory)
+        vertex = jax.tree.map(lambda v, leaf: v.astype(leaf.dtype), vertex, direction)
+        return self.advance(state, vertex, weight), memory
+
+    def lmo_calls(self, state: StepState, steps: int) -> Any:
+        """How often the oracle was asked in the first `steps` steps."""
+        return steps
+
+    def weights(self, t: np.ndarray, eta: np.ndarray, horizon: int) -> np.ndarray:
+        """What `advance` takes for η_t, computed in float64 on the host: a row for each step t."""
+        return eta
 
     @abc.abstractmethod
     def output(self, state: StepState, total_weight: float) -> Tree:
@@ -60,9 +81,6 @@ class FrankWolfeStep(Step):
         total, lost = trees.compensated_add(state.total, state.lost, move)
         return StepState(total, lost, state.divisor)
 
-    def weights(self, eta: np.ndarray, horizon: int) -> np.ndarray:
-        return eta
-
     def output(self, state: StepState, total_weight: float) -> Tree:
         return state.total
 
@@ -73,6 +91,8 @@ class ContinuousGreedyStep(Step):
     With η_t = 1/T and 0/1 vertices the sum holds integer counts, so that x_i never exceeds 1. After an early stop
     the sum divided by its own weight, (T/(t−1)) x_t for the paper's η, is a mean of members of K.
     """
+
+    from_zero: ClassVar[bool] = True
 
     def init(self, x: Tree, horizon: Any) -> StepState:
         zero = trees.zeros_like(x)
@@ -85,7 +105,7 @@ class ContinuousGreedyStep(Step):
         total, lost = trees.compensated_add(state.total, state.lost, trees.scale(weight, vertex))
         return StepState(total, lost, state.divisor)
 
-    def weights(self, eta: np.ndarray, horizon: int) -> np.ndarray:
+    def weights(self, t: np.ndarray, eta: np.ndarray, horizon: int) -> np.ndarray:
         product = eta * horizon
         whole = np.rint(product)
         return np.where(np.abs(product - whole) < 1e-9, whole, product)

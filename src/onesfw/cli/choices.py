@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from onesfw import sets, trees
-from onesfw.algorithms import ALGORITHMS, PRESETS, Algorithm
+from onesfw.algorithms import ALGORITHMS, KNOWN_SETTINGS, Algorithm
 from onesfw.arguments import choose, nearest
 from onesfw.cli.list import sets as known_sets
 from onesfw.cli.problems import Task
@@ -23,7 +23,7 @@ SIZES = ("radius", "total")  # what --radius may be called in a set's constructo
 def choose_algorithm(task: Task, name: str | None, setting: str | None) -> Algorithm:
     """The recipe of that name in the task's setting; one_sfw unless another is named."""
     if setting is not None:
-        choose(setting, PRESETS, "--setting")
+        choose(setting, KNOWN_SETTINGS, "--setting")
     if name is None:
         if setting is None and task.problem is not None:
             return task.problem.algorithm()

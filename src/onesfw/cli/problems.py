@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from onesfw.algorithms import CONVEX, DR_SUBMODULAR, PRESETS
+from onesfw.algorithms import CONVEX, DR_SUBMODULAR, KNOWN_SETTINGS, MAXIMISED
 from onesfw.arguments import choose, nearest
 from onesfw.trees import Tree
 from onesfw.zoo.base import Problem
@@ -89,10 +89,10 @@ def from_file(path: Path, name: str) -> Task:
 def from_pair(name: str, objective: Any, constraint: Any, module: ModuleType) -> Task:
     """A task from an objective and a set; `x0`, `setting` and `sense` are the file's, where it defines them."""
     given = vars(module)
-    sense = given.get("sense", "maximize" if given.get("setting") == DR_SUBMODULAR else "minimize")
+    sense = given.get("sense", "maximize" if given.get("setting") in MAXIMISED else "minimize")
     choose(sense, SENSES, "sense")
     setting = given.get("setting", DR_SUBMODULAR if sense == "maximize" else CONVEX)
-    choose(setting, PRESETS, "setting")
+    choose(setting, KNOWN_SETTINGS, "setting")
     return Task(name, objective, constraint, setting, sense, given.get("x0"))
 
 

@@ -114,7 +114,7 @@ def solve_command(
             recipe = choose_algorithm(task, algorithm, setting)
             task = with_set(task, set_name, radius)
             if float64:
-                task = in_float64(task, at_zero=recipe.setting == "dr_submodular")
+                task = in_float64(task, at_zero=recipe.step.from_zero)
             result = run(
                 task, steps=steps, algorithm=recipe, key=seed, replicates=replicates, every=every, gap_tol=gap_tol,
                 time_limit=time_limit, progress=not (as_json or quiet), checkpoint=checkpoint,

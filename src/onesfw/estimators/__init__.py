@@ -1,18 +1,31 @@
 """d_t: how a gradient estimate is kept from one step to the next."""
 
 from onesfw.estimators.base import Estimator, OracleCounts
-from onesfw.estimators.corrections import AsPrinted, Correction, Difference, Hessian, Importance, SameSample
+from onesfw.estimators.batched import Batched
+from onesfw.estimators.corrections import (
+    AsPrinted,
+    Correction,
+    Difference,
+    Hessian,
+    Importance,
+    NoChange,
+    NoChangeWithScore,
+    SameSample,
+)
 from onesfw.estimators.full_gradient import FullGradient
 from onesfw.estimators.one_sample import OneSample
 
 __all__ = [
     "AsPrinted",
+    "Batched",
     "Correction",
     "Difference",
     "Estimator",
     "FullGradient",
     "Hessian",
     "Importance",
+    "NoChange",
+    "NoChangeWithScore",
     "OneSample",
     "OracleCounts",
     "SameSample",

@@ -7,6 +7,7 @@ from collections.abc import Set
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import numpy as np
 
 from onesfw.trees import Array, Tree
 
@@ -40,9 +41,36 @@ class Estimator(eqx.Module):
         """Step t's randomness: a pure function of (key, t)."""
 
     @abc.abstractmethod
-    def update(self, objective: Any, state: Tree, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array) -> Tree:
+    def update(
+        self,
+        objective: Any,
+        state: Tree,
+        x: Tree,
+        previous: Tree,
+        draws: Tree,
+        plan: Tree,
+        rho: Array,
+        t: Array,
+    ) -> Tree:
         """The state after step t, whose field `d` is d_t. At t = 1 `previous` is x itself and ρ_1 = 1."""
 
     @abc.abstractmethod
-    def counts(self, objective: Any, steps: int) -> OracleCounts:
-        """Oracle calls of the first `steps` steps."""
+    def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
+        """Oracle calls of the first `steps` steps of a run of `horizon` steps, `steps` themselves where it is None."""
+
+    def drawn(self, objective: Any, steps: int, horizon: int | None = None) -> int:
+        """How many numbered samples those steps draw; passes over all rows draw none."""
+        return self.counts(objective, steps, horizon).samples
+
+    def plan(self, t: np.ndarray, horizon: int) -> Tree:
+        """What the host tells steps `t` beforehand, such as sample sizes: arrays of integers, an entry for each."""
+        return ()
+
+    @property
+    def uses_horizon(self) -> bool:
+        """Whether the plan depends on T, so that a run cannot be prolonged."""
+        return False
+
+    def direction(self, state: Tree) -> Tree:
+        """What the step is handed: d_t, unless a method scales it by what it has seen."""
+        return state.d

@@ -5,6 +5,7 @@ the change Δ̃ (`change`), and F̃(x̄; z) (`value`), which feeds the baseline.
 
 | correction   | x̄                | Δ̃                                                     | gradients, HVPs |
 |--------------|-------------------|--------------------------------------------------------|-----------------|
+| no_change    | x_t               | 0 (momentum, minibatches)                              | 1, 0            |
 | same_sample  | any: z is oblivious | ∇F̃(x_t; z) − ∇F̃(x_{t−1}; z) (Algorithm 2)            | 2, 0            |
 | hessian      | uniform           | ∇²h(x̄) u (eq. 6)                                       | 1, 1            |
 | difference   | uniform           | eq. (8), the Hessians replaced by gradient differences | 3, 0            |
@@ -51,10 +52,42 @@ class Correction(eqx.Module):
     def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
         """The increment from one draw; a ~ U[0, 1] places x̄ = a x + (1 − a) x_{t−1}."""
 
+    @property
+    def change_cost(self) -> tuple[int, int]:
+        """Gradients and HVPs where only Δ̃ is wanted, as in path integration."""
+        return self.gradients, self.hvps
+
 
 def between(a: Any, x: Tree, previous: Tree) -> Tree:
     """x(a) = a x_t + (1 − a) x_{t−1}."""
     return jax.tree.map(lambda now, before: a * now + (1 - a) * before, x, previous)
+
+
+class NoChange(Correction):
+    """Δ̃ = 0: the estimate is a moving average of gradients, each at its own x_t; z must not depend on x."""
+
+    uses_place: ClassVar[bool] = False
+    uses_baseline: ClassVar[bool] = False
+    gradients: ClassVar[int] = 1
+    hvps: ClassVar[int] = 0
+    needs: ClassVar[Set[str]] = frozenset({OBLIVIOUS})
+
+    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+        return Increment(objective.at(draw, x, baseline).gradient(x), trees.zeros_like(x), baseline)
+
+
+class NoChangeWithScore(Correction):
+    """Δ̃ = 0 where z depends on x: each gradient is ∇F̃ + (F̃ − b)∇log p, from a z drawn at its own x_t."""
+
+    uses_place: ClassVar[bool] = False
+    uses_baseline: ClassVar[bool] = True
+    gradients: ClassVar[int] = 1
+    hvps: ClassVar[int] = 0
+    needs: ClassVar[Set[str]] = frozenset({DENSITY})
+
+    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+        h = objective.at(draw, x, baseline)
+        return Increment(h.gradient(x), trees.zeros_like(x), h.integrand(x))
 
 
 class SameSample(Correction):
@@ -86,6 +119,11 @@ class Hessian(Correction):
         h = objective.at(draw, point, baseline)
         gradient, change = h.hvp(point, trees.subtract(x, previous))
         return Increment(gradient, change, h.integrand(point))
+
+    @property
+    def change_cost(self) -> tuple[int, int]:
+        """One HVP."""
+        return 0, 1
 
 
 class Difference(Correction):
@@ -146,6 +184,11 @@ class Importance(Correction):
         h = objective.at(draw, point, baseline)
         change = trees.subtract(h.gradient(x), h.gradient(previous))
         return Increment(h.gradient(point), change, h.integrand(point))
+
+    @property
+    def change_cost(self) -> tuple[int, int]:
+        """The two gradients of the difference."""
+        return 2, 0
 
 
 class AsPrinted(Correction):

@@ -33,10 +33,23 @@ class FullGradient(Estimator):
     def draws(self, objective: Any, key: Array, t: Array) -> Tree:
         return ()
 
-    def update(self, objective: Any, state: Tree, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array) -> State:
+    def update(
+        self,
+        objective: Any,
+        state: Tree,
+        x: Tree,
+        previous: Tree,
+        draws: Tree,
+        plan: Tree,
+        rho: Array,
+        t: Array,
+    ) -> State:
         _, gradient = objective.full_value_and_gradient(x)
         fault = jnp.where(trees.all_finite(gradient), state.fault, jnp.nan)  # stays, though the next d may be finite
         return State(gradient, fault)
 
-    def counts(self, objective: Any, steps: int) -> OracleCounts:
+    def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
         return OracleCounts(objective.n * steps, objective.n * steps, 0)
+
+    def drawn(self, objective: Any, steps: int, horizon: int | None = None) -> int:
+        return 0

@@ -35,8 +35,9 @@ class State(NamedTuple):
 class OneSample(Estimator):
     """Algorithms 1 and 2 of Zhang, Shen, Mokhtari, Hassani and Karbasi (2020), by the choice of the correction.
 
-    `batch` samples are averaged in each step. `adaptive` replaces ρ_t by c/(t + c − 2), where c balances the drift of
-    the gradient against its noise as both have been observed up to step t − 1: a heuristic of this library.
+    With the correction `NoChange` it is the momentum of Mokhtari, Hassani and Karbasi (2018). `batch` samples are
+    averaged in each step. `adaptive` replaces ρ_t by c/(t + c − 2), where c balances the drift of the gradient against
+    its noise as both have been observed up to step t − 1: a heuristic of this library.
     """
 
     correction: Correction
@@ -63,7 +64,17 @@ class OneSample(Estimator):
             return draw, ()
         return draw, jax.random.uniform(jax.random.fold_in(places, t), (self.batch,))
 
-    def update(self, objective: Any, state: State, x: Tree, previous: Tree, draws: Tree, rho: Array, t: Array) -> State:
+    def update(
+        self,
+        objective: Any,
+        state: State,
+        x: Tree,
+        previous: Tree,
+        draws: Tree,
+        plan: Tree,
+        rho: Array,
+        t: Array,
+    ) -> State:
         increment = self.increment(objective, draws, x, previous, state.baseline, rho.dtype)
         moments, baseline = state.moments, state.baseline
         if self.adaptive:
@@ -93,7 +104,7 @@ class OneSample(Estimator):
             return one(jax.tree.map(lambda leaf: leaf[0], draws))
         return jax.tree.map(lambda leaf: jnp.mean(leaf, 0), jax.vmap(one)(draws))
 
-    def counts(self, objective: Any, steps: int) -> OracleCounts:
+    def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
         """The first step needs one gradient per sample, the others what the correction says."""
         later = max(steps - 1, 0)
         gradients = min(steps, 1) + later * self.correction.gradients

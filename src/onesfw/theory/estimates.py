@@ -97,7 +97,7 @@ def estimate(
     with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
         x = member(start, x0 is not None, constraint)
         if setting == DR_SUBMODULAR:
-            check_continuous_greedy(x, x0 is not None, constraint, -1, None)
+            check_continuous_greedy(x, x0 is not None, constraint, setting, None)
         if not {capabilities.OBLIVIOUS, capabilities.DENSITY} & set(objective.offers):
             raise TypeError(f"estimate needs an integrand or a log-density, which {type(objective).__name__} has not")
         objective.check(trees.shapes(x), 1)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
+from onesfw.algorithms import MAXIMISED, Algorithm, one_sfw
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
 
@@ -47,7 +47,7 @@ class Problem:
     @property
     def sense(self) -> str:
         """`minimize` or `maximize`."""
-        return "maximize" if self.setting == DR_SUBMODULAR else "minimize"
+        return "maximize" if self.setting in MAXIMISED else "minimize"
 
     def algorithm(self) -> Algorithm:
         """The default algorithm."""

@@ -1,45 +1,19 @@
-"""Recipes: an estimator, a step and schedules, joined under a paper's name."""
+"""1-SFW: d_t from one sample a step, corrected by the same sample."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from onesfw import schedules
+from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, given_or
 from onesfw.arguments import choose, real, whole_number
+from onesfw.batches import Batches, as_sizes
 from onesfw.capabilities import OBLIVIOUS
-from onesfw.estimators import AsPrinted, Difference, Estimator, FullGradient, Hessian, Importance, OneSample, SameSample
+from onesfw.estimators import AsPrinted, Batched, Difference, Estimator, Hessian, Importance, OneSample, SameSample
 from onesfw.estimators.corrections import Correction
 from onesfw.schedules import Schedule
 from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, Step
-
-CONVEX, NONCONVEX, DR_SUBMODULAR = "convex", "nonconvex", "dr_submodular"
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """A method ready to run: what the driver needs to know, and what a printout says."""
-
-    name: str
-    citation: str
-    setting: str
-    estimator: Callable[[Any], Estimator]
-    """From the objective to the estimator, so that one recipe serves oblivious and non-oblivious objectives."""
-    step: Step
-    rho: Schedule
-    eta: Schedule
-    output: str = "last"
-    """`last`: x_{T+1}; `random`: x_o, uniform over x_1, …, x_T."""
-    t0: int = 0
-    """η is read at t + t0."""
-
-    @property
-    def summary(self) -> str:
-        """One line for printouts: the name, the setting and the schedules."""
-        shift = f", t0={self.t0}" if self.t0 else ""
-        return f"{self.name}, {self.setting} (rho={self.rho.formula}, eta={self.eta.formula}{shift})"
-
 
 ADAPTIVE = Schedule("adaptive", schedules.power(1.0).function)
 
@@ -48,6 +22,8 @@ PRESETS: dict[str, tuple[Schedule, Schedule, Step, str]] = {
     NONCONVEX: (schedules.power(2 / 3), schedules.horizon_power(2 / 3), FrankWolfeStep(), "random"),
     DR_SUBMODULAR: (schedules.power(1.0), schedules.horizon_power(1.0), ContinuousGreedyStep(), "last"),
 }
+
+SCHEDULES = ("paper",)
 
 OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {"difference": SameSample, "hessian": Hessian}
 NON_OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {
@@ -65,7 +41,7 @@ def one_sfw(
     schedule: str = "paper",
     rho: Any = None,
     eta: Any = None,
-    batch: int = 1,
+    batch: Any = 1,
     t0: int = 0,
     delta: float | None = None,
 ) -> Algorithm:
@@ -81,13 +57,13 @@ def one_sfw(
         schedule: "paper", the theorem's.
         rho: a number, a function of t or (t, T), or "adaptive"; None for the schedule's.
         eta: a number or a function of t or (t, T); None for the schedule's.
-        batch: samples averaged in each step.
+        batch: samples averaged in each step: a whole number, or a function of t or (t, T).
         t0: reads η at t + t0, so that a warm start is not thrown away by η_1 = 1. ρ is not shifted: the gradient
             estimate starts anew and must average over its own samples.
         delta: half-width of the window of the "difference" correction, at most 1/2; None for the whole segment.
     """
-    choose(setting, PRESETS, "setting")
-    choose(schedule, ("paper",), "schedule")
+    choose_setting(setting, PRESETS, "one_sfw")
+    choose(schedule, SCHEDULES, "schedule")
     preset_rho, preset_eta, step, output = PRESETS[setting]
     adaptive = isinstance(rho, str)
     if adaptive:
@@ -96,10 +72,11 @@ def one_sfw(
         choose(correction, NON_OBLIVIOUS_CORRECTIONS, "correction")
     if delta is not None and (correction != "difference" or not 0 < (real(delta) or 0.0) <= 0.5):
         raise ValueError(f"delta must lie in (0, 1/2] and goes with correction='difference', got delta={delta!r}")
-    whole_number(batch, "batch", 1)
+    if adaptive and callable(batch):
+        raise ValueError("rho='adaptive' goes with a constant batch; give batch a whole number")
 
-    def estimator(objective: Any) -> OneSample:
-        return OneSample(correction_for(objective, correction, delta), int(batch), adaptive)
+    def estimator(objective: Any) -> Estimator:
+        return averaging(correction_for(objective, correction, delta), batch, adaptive)
 
     return Algorithm(
         name="one_sfw" if correction is None else f"one_sfw[{correction}]",
@@ -108,10 +85,25 @@ def one_sfw(
         estimator=estimator,
         step=step,
         rho=ADAPTIVE if adaptive else preset_rho if rho is None else schedules.as_schedule(rho, "rho"),
-        eta=preset_eta if eta is None else schedules.as_schedule(eta, "eta"),
+        eta=given_or(eta, preset_eta, "eta"),
         output=output,
         t0=whole_number(t0, "t0", 0),
+        batch=shown(batch),
     )
+
+
+def averaging(correction: Correction, batch: Any, adaptive: bool = False) -> Estimator:
+    """d_t = (1 − ρ_t)(d_{t−1} + Δ̃_t) + ρ_t g_t over a batch of a fixed size, or of a size that varies with t."""
+    formula, sizes, uses_horizon = as_sizes(batch, "batch")
+    if not callable(batch):
+        return OneSample(correction, int(batch), adaptive)
+    return Batched(correction, Batches(formula, lambda t, T: (0, sizes(t, T)), uses_horizon))
+
+
+def shown(batch: Any) -> str:
+    """How a batch prints; nothing for the usual one sample."""
+    formula = as_sizes(batch, "batch")[0]
+    return "" if formula == "1" else formula
 
 
 def correction_for(objective: Any, name: str | None, delta: float | None) -> Correction:
@@ -127,37 +119,3 @@ def correction_for(objective: Any, name: str | None, delta: float | None) -> Cor
     if oblivious:
         return OBLIVIOUS_CORRECTIONS[name]()
     return Difference(delta) if name == "difference" else NON_OBLIVIOUS_CORRECTIONS[name]()
-
-
-def frank_wolfe(setting: str = CONVEX, *, eta: Any = None, t0: int = 0) -> Algorithm:
-    """Frank-Wolfe with the full gradient of a finite sum (Frank and Wolfe 1956), η_t = 2/(t + 1): the reference.
-
-    In the `dr_submodular` setting it is continuous greedy (Vondrák 2008) with η = 1/T; in the `nonconvex` one
-    η = T^(−1/2) and the output is x_o (Lacoste-Julien 2016).
-
-    Args:
-        setting: "convex", "nonconvex" or "dr_submodular".
-        eta: a number or a function of t or (t, T).
-        t0: reads η at t + t0.
-    """
-    choose(setting, PRESETS, "setting")
-    _, _, step, output = PRESETS[setting]
-    steps = {
-        CONVEX: schedules.harmonic(2.0, 1.0),
-        NONCONVEX: schedules.horizon_power(0.5),
-        DR_SUBMODULAR: schedules.horizon_power(1.0),
-    }
-    return Algorithm(
-        name="frank_wolfe",
-        citation="Frank, Wolfe: An algorithm for quadratic programming, 1956",
-        setting=setting,
-        estimator=lambda objective: FullGradient(),
-        step=step,
-        rho=schedules.constant(1.0),
-        eta=steps[setting] if eta is None else schedules.as_schedule(eta, "eta"),
-        output=output,
-        t0=whole_number(t0, "t0", 0),
-    )
-
-
-ALGORITHMS: dict[str, Callable[..., Algorithm]] = {"one_sfw": one_sfw, "frank_wolfe": frank_wolfe}

@@ -1,0 +1,87 @@
+"""What a recipe makes: an estimator, a step and schedules, joined under a paper's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from onesfw import schedules
+from onesfw.arguments import choose, whole_number
+from onesfw.batches import MOST_SAMPLES
+from onesfw.estimators import Estimator, OracleCounts
+from onesfw.schedules import Schedule
+from onesfw.steps import Step
+
+CONVEX, NONCONVEX, DR_SUBMODULAR, NONMONOTONE_DR = "convex", "nonconvex", "dr_submodular", "nonmonotone_dr"
+KNOWN_SETTINGS = (CONVEX, NONCONVEX, DR_SUBMODULAR, NONMONOTONE_DR)
+MAXIMISED = (DR_SUBMODULAR, NONMONOTONE_DR)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A method ready to run: what the driver needs to know, and what a printout says."""
+
+    name: str
+    citation: str
+    setting: str
+    estimator: Callable[[Any], Estimator]
+    """From the objective to the estimator, so that one recipe serves oblivious and non-oblivious objectives."""
+    step: Step
+    rho: Schedule
+    eta: Schedule
+    output: str = "last"
+    """`last`: x_{T+1}; `random`: x_o, uniform over x_1, …, x_T; `average`: the mean of x_1, …, x_T."""
+    t0: int = 0
+    """η is read at t + t0."""
+    batch: str = ""
+    """How the sample sizes print, where they are not 1."""
+
+    @property
+    def summary(self) -> str:
+        """One line for printouts: the name, the setting and the schedules."""
+        shift = f", t0={self.t0}" if self.t0 else ""
+        batch = f", batch={self.batch}" if self.batch else ""
+        return f"{self.name}, {self.setting} (rho={self.rho.formula}, eta={self.eta.formula}{batch}{shift})"
+
+    def counts(self, objective: Any, steps: int) -> OracleCounts:
+        """Samples, gradients and Hessian-vector products of a run of `steps` steps, known before it is run."""
+        return self.estimator(objective).counts(objective, steps, steps)
+
+    def steps_for(self, objective: Any, *, samples: int | None = None, gradients: int | None = None) -> int:
+        """The largest T whose run stays within a budget of samples, or of gradient evaluations.
+
+        Hessian-vector products are counted as gradient evaluations here: each costs about as much as two of them.
+        """
+        if (samples is None) == (gradients is None):
+            raise ValueError("steps_for needs one of samples= and gradients=")
+        name = "samples" if gradients is None else "gradients"
+        budget = whole_number(samples if gradients is None else gradients, name, 1)
+        estimator = self.estimator(objective)
+
+        def cost(steps: int) -> int:
+            counts = estimator.counts(objective, steps, steps)
+            return counts.samples if gradients is None else counts.gradients + counts.hvps
+
+        if cost(1) > budget:
+            raise ValueError(f"{name}: the first step of {self.name} takes {cost(1):,} {name}, more than {budget:,}")
+        good, bad = 1, 2
+        while bad <= MOST_SAMPLES and cost(bad) <= budget:
+            good, bad = bad, 2 * bad
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if cost(middle) <= budget else (good, middle)
+        return good
+
+
+def choose_setting(setting: Any, settings: Any, name: str) -> None:
+    """Raise a sentence where a method does not have the setting."""
+    choose(setting, KNOWN_SETTINGS, "setting")
+    if setting not in settings:
+        known = ", ".join(map(repr, settings))
+        raise ValueError(f"setting={setting!r}: {name} has no such result; it serves {known}")
+
+
+def given_or(value: Any, preset: Schedule, name: str) -> Schedule:
+    """A user's schedule, or else the preset."""
+    return preset if value is None else schedules.as_schedule(value, name)

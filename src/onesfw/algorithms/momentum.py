@@ -1,0 +1,137 @@
+"""Methods that average gradients: over past samples (momentum), or over a batch of fresh ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onesfw import schedules
+from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, given_or
+from onesfw.algorithms.one_sample import averaging, shown
+from onesfw.arguments import choose, number, whole_number
+from onesfw.batches import Batches, as_sizes
+from onesfw.capabilities import OBLIVIOUS
+from onesfw.estimators import Batched, NoChange, NoChangeWithScore
+from onesfw.estimators.corrections import Correction
+from onesfw.schedules import Schedule
+from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep
+
+
+def plain_gradient(objective: Any) -> Correction:
+    """No correction; with the score where z depends on x."""
+    return NoChange() if OBLIVIOUS in objective.offers else NoChangeWithScore()
+
+
+def decaying(shift: float) -> Schedule:
+    """ρ_t = 4/(t + shift)^(2/3), at most 1."""
+    return Schedule(f"4/(t+{shift:g})^(2/3)", lambda t, T: np.minimum(4.0 / (t + shift) ** (2 / 3), 1.0))
+
+
+MOMENTUM_SCHEDULES: dict[str, tuple[Schedule, Schedule]] = {
+    "paper": (decaying(8), schedules.harmonic(1.0, 1.0)),
+    "book": (decaying(8), schedules.harmonic(2.0, 7.0)),
+    "ninefold": (decaying(7), schedules.harmonic(9.0, 8.0)),
+}
+
+
+def momentum_sfw(
+    setting: str = CONVEX,
+    *,
+    schedule: str = "paper",
+    rho: Any = None,
+    eta: Any = None,
+    batch: Any = 1,
+    t0: int = 0,
+) -> Algorithm:
+    """Stochastic Frank-Wolfe with momentum, d_t = (1 − ρ_t) d_{t−1} + ρ_t g(x_t; z_t) (Mokhtari et al. 2018).
+
+    One sample and one gradient a step, ρ_t = 4/(t+8)^(2/3); O(1/ε³) samples and oracle calls. `dr_submodular` is SCG:
+    x_1 = 0, η = 1/T. d_1 is the first gradient itself, where the paper's listing starts from d_0 = 0; from the second
+    step on the two differ by a factor that fades. Where z depends on x, each gradient carries its score and baseline.
+
+    Args:
+        setting: "convex" or "dr_submodular".
+        schedule: the convex step rule. "paper": η_t = 1/(t+1), recalled rather than read in the original; "book":
+            η_t = 2/(t+7), of the code beside a survey of Frank-Wolfe methods; "ninefold": η_t = 9/(t+8) with
+            ρ_t = 4/(t+7)^(2/3), of the code of Yurtsever, Sra and Cevher.
+        rho: a number, or a function of t or (t, T); None for the schedule's.
+        eta: a number, or a function of t or (t, T); None for the schedule's.
+        batch: samples averaged in each step: a whole number, or a function of t or (t, T).
+        t0: reads η at t + t0.
+    """
+    choose_setting(setting, (CONVEX, DR_SUBMODULAR), "momentum_sfw")
+    choose(schedule, MOMENTUM_SCHEDULES, "schedule")
+    preset_rho, preset_eta = MOMENTUM_SCHEDULES[schedule]
+    greedy = setting == DR_SUBMODULAR
+    text = shown(batch)
+    return Algorithm(
+        name="momentum_sfw",
+        citation="Mokhtari, Hassani, Karbasi: Stochastic Conditional Gradient Methods: From Convex Minimization to "
+        "Submodular Maximization, 2018",
+        setting=setting,
+        estimator=lambda objective: averaging(plain_gradient(objective), batch),
+        step=ContinuousGreedyStep() if greedy else FrankWolfeStep(),
+        rho=given_or(rho, preset_rho, "rho"),
+        eta=given_or(eta, schedules.horizon_power(1.0) if greedy else preset_eta, "eta"),
+        t0=whole_number(t0, "t0", 0),
+        batch=text,
+    )
+
+
+MINIBATCH_SCHEDULES: dict[str, Schedule] = {
+    "paper": schedules.harmonic(2.0, 1.0),
+    "book": schedules.harmonic(2.0, 7.0),
+    "unit": schedules.harmonic(1.0, 0.0),
+}
+
+
+def minibatch_sfw(
+    setting: str = CONVEX,
+    *,
+    schedule: str = "paper",
+    eta: Any = None,
+    batch: Any = None,
+    noise: float = 1.0,
+    t0: int = 0,
+) -> Algorithm:
+    """Frank-Wolfe on means of fresh gradients, ⌈(c(t+1))²⌉ of them at step t, c = G/(LD) (Hazan and Luo 2016).
+
+    O(1/ε) oracle calls and O(1/ε³) samples. The `nonconvex` setting is that of Reddi, Sra, Póczos and Smola (2016): T
+    samples in each of T steps, η = T^(−1/2), output x_o; O(1/ε⁴) samples.
+
+    Args:
+        setting: "convex" or "nonconvex".
+        schedule: the convex step rule. "paper": η_t = 2/(t+1); "book": η_t = 2/(t+7), of the code beside a survey of
+            Frank-Wolfe methods; "unit": η_t = 1/t, the mean of all vertices.
+        eta: a number, or a function of t or (t, T); None for the schedule's.
+        batch: samples at step t: a whole number, or a function of t or (t, T); None for the theorem's.
+        noise: c, the noise of a gradient in units of its change over K; it scales the theorem's batch. Its true value
+            is seldom known; 1 is a choice of this library.
+        t0: reads η at t + t0.
+    """
+    choose_setting(setting, (CONVEX, NONCONVEX), "minibatch_sfw")
+    choose(schedule, MINIBATCH_SCHEDULES, "schedule")
+    c = number(noise, "noise", 0, strict=True)
+    convex = setting == CONVEX
+    if batch is not None:
+        formula, sizes, uses_horizon = as_sizes(batch, "batch")
+        batches = Batches(formula, lambda t, T: (0, sizes(t, T)), uses_horizon)
+    elif convex:
+        batches = Batches(f"({c:g}(t+1))^2", lambda t, T: (0, np.maximum((c * (t + 1)) ** 2, 1.0)))
+    else:
+        batches = Batches("T", lambda t, T: (0, T), uses_horizon=True)
+    return Algorithm(
+        name="minibatch_sfw",
+        citation="Hazan, Luo: Variance-Reduced and Projection-Free Stochastic Optimization, ICML 2016"
+        if convex
+        else "Reddi, Sra, Poczos, Smola: Stochastic Frank-Wolfe Methods for Nonconvex Optimization, 2016",
+        setting=setting,
+        estimator=lambda objective: Batched(plain_gradient(objective), batches),
+        step=FrankWolfeStep(),
+        rho=schedules.constant(1.0),
+        eta=given_or(eta, MINIBATCH_SCHEDULES[schedule] if convex else schedules.horizon_power(0.5), "eta"),
+        output="last" if convex else "random",
+        t0=whole_number(t0, "t0", 0),
+        batch=batches.formula,
+    )
