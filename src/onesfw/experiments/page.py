@@ -1,0 +1,188 @@
+"""One self-contained page: curves to play with, tables, and how to make it again. It needs no network."""
+
+from __future__ import annotations
+
+import html
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onesfw.experiments.compare import Comparison
+from onesfw.experiments.runs import LABELS, LOGARITHMIC, Curve
+from onesfw.experiments.tables import Grid, comparison_grid
+
+BAND = (0.1, 0.9)  # quantiles over the seeds
+DIGITS = 5
+AXES = {"samples": "samples", "gradients": "gradient evaluations", "lmo_calls": "LMO calls", "seconds": "seconds"}
+# Okabe and Ito's palette without its yellow, which is hard to see on white; one_sfw is vermilion and solid.
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7A7A7A")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down", "pentagon")
+PACKAGES = ("onesfw", "jax", "numpy", "scipy")
+
+
+@dataclass(frozen=True)
+class Section:
+    """Words and tables below the curves."""
+
+    title: str
+    paragraphs: Sequence[str] = ()
+    grids: Sequence[Grid] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the page shows."""
+
+    title: str
+    lead: str
+    command: str
+    comparisons: Sequence[Comparison]
+    sections: Sequence[Section] = ()
+    seconds: float | None = None
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+
+
+def versions() -> dict[str, str]:
+    """What was run, on what."""
+    import jax
+
+    found = {name: metadata.version(name) for name in PACKAGES}
+    return {**found, "Python": platform.python_version(), "backend": jax.default_backend()}
+
+
+def page(report: Report) -> str:
+    """The page as one HTML document."""
+    from plotly.offline import get_plotlyjs
+
+    template = resources.files("onesfw.experiments").joinpath("page.html").read_text(encoding="utf-8")
+    script = resources.files("onesfw.experiments").joinpath("page.js").read_text(encoding="utf-8")
+    parts = {
+        "title": html.escape(report.title),
+        "lead": html.escape(report.lead),
+        "sections": "\n".join(section_html(section) for section in report.sections),
+        "command": html.escape(report.command),
+        "versions": html.escape(", ".join(f"{name} {version}" for name, version in report.versions.items())),
+        "seeds": html.escape(seeds_text(report)),
+        "data": json_in_html(data_of(report)),
+        "plotly": get_plotlyjs(),
+        "script": script,
+    }
+    # One pass: what is put in is not searched for placeholders.
+    pieces = template.split("{{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        filled += [parts[name], rest]
+    return "".join(filled)
+
+
+def write_page(report: Report, path: str | Path) -> None:
+    """Write the page whole or not at all."""
+    from onesfw.storage import write_whole
+
+    write_whole(path, page(report).encode())
+
+
+def seeds_text(report: Report) -> str:
+    """Seeds, budgets and the time it took."""
+    seeds = sorted({f"{c.seeds} seeds folded from key {c.key}" for c in report.comparisons})
+    budgets = sorted({c.budget for c in report.comparisons})
+    parts = [*seeds, "budgets of " + ", ".join(f"{b:,}" for b in budgets) + " samples"] if seeds else []
+    if report.seconds is not None:
+        parts.append(f"{report.seconds:.0f} s in all")
+    return "; ".join(parts)
+
+
+def data_of(report: Report) -> dict[str, Any]:
+    """What the script draws."""
+    names = list(dict.fromkeys(curve.name for c in report.comparisons for curve in c.curves))
+    names.sort(key=lambda name: name != "one_sfw")  # one_sfw gets the first colour
+    styles = {
+        name: {
+            "colour": COLOURS[place % len(COLOURS)],
+            "dash": DASHES[(place + place // len(COLOURS)) % len(DASHES)],
+            "symbol": SYMBOLS[place % len(SYMBOLS)],
+        }
+        for place, name in enumerate(names)
+    }
+    return {"axes": AXES, "styles": styles, "panels": [panel(c) for c in report.comparisons]}
+
+
+def panel(comparison: Comparison) -> dict[str, Any]:
+    """One subject's curves and table."""
+    grid = comparison_grid(comparison)
+    used = [name for name in LABELS if any(name in curve.measures for curve in comparison.curves)]
+    return {
+        "name": comparison.subject.name,
+        "setting": comparison.subject.setting,
+        "summary": comparison.subject.summary,
+        "measures": [{"name": name, "label": LABELS[name], "log": name in LOGARITHMIC} for name in used],
+        "methods": [method(curve, used) for curve in comparison.curves],
+        "skipped": comparison.skipped,
+        "columns": grid.columns,
+        "rows": grid.rows,
+        "note": grid.note,
+    }
+
+
+def method(curve: Curve, used: Sequence[str]) -> dict[str, Any]:
+    """One curve: counts along x, and the mean and the band of each measure along y."""
+    places: dict[str, list[Any]] = {name: curve.counts[name].tolist() for name in AXES if name != "seconds"}
+    places["seconds"] = rounded(curve.seconds.mean(0))
+    return {
+        "name": curve.name,
+        "summary": curve.summary,
+        "citation": curve.citation,
+        "separate": curve.separate,
+        "x": places,
+        "y": {name: band(curve.measures[name]) for name in used if name in curve.measures},
+    }
+
+
+def band(values: np.ndarray) -> dict[str, list[Any]]:
+    """Mean and 10–90 % of the seeds at each point."""
+    low, high = np.quantile(values, BAND, axis=0)
+    return {"mean": rounded(values.mean(0)), "low": rounded(low), "high": rounded(high)}
+
+
+def rounded(values: np.ndarray) -> list[float | None]:
+    """Numbers short enough to embed; what is not finite is null."""
+    return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in np.asarray(values, np.float64)]
+
+
+def json_in_html(content: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(content, allow_nan=False).replace("</", "<\\/").replace("<!--", "<\\u0021--")
+
+
+def section_html(section: Section) -> str:
+    """A section as HTML; `code` in backquotes."""
+    parts = [f"<section><h2>{html.escape(section.title)}</h2>"]
+    parts += [f"<p>{inline(paragraph)}</p>" for paragraph in section.paragraphs]
+    parts += [grid_html(grid) for grid in section.grids]
+    return "\n".join([*parts, "</section>"])
+
+
+def inline(text: str) -> str:
+    """Words with `code` and **bold** as HTML."""
+    escaped = html.escape(text)
+    for mark, tag in (("`", "code"), ("**", "strong")):
+        pieces = escaped.split(mark)
+        escaped = "".join(piece if place % 2 == 0 else f"<{tag}>{piece}</{tag}>" for place, piece in enumerate(pieces))
+    return escaped
+
+
+def grid_html(grid: Grid) -> str:
+    """A table; wide ones scroll."""
+    head = "".join(f"<th>{inline(column)}</th>" for column in grid.columns)
+    body = "\n".join("<tr>" + "".join(f"<td>{inline(cell)}</td>" for cell in row) + "</tr>" for row in grid.rows)
+    title = f"<h3>{inline(grid.title)}</h3>" if grid.title else ""
+    note = f'<p class="note">{inline(grid.note)}</p>' if grid.note else ""
+    return f'{title}<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}'
