@@ -33,6 +33,8 @@ def comparison_grid(comparison: Comparison) -> Grid:
     """A row for each method, the least error first; what is maximised has its largest value beside it."""
     curves = sorted(comparison.curves, key=lambda curve: float(np.mean(curve.final)))
     further = [name for name in LABELS if any(name in curve.measures for curve in curves)][1:]
+    if curves and curves[0].primary == "suboptimality":
+        further.remove("value")  # F* is in the note
     second_order = any(curve.counts["hvps"][-1] > 0 for curve in curves)
     primary = curves[0].primary if curves else "value"
     columns = [
