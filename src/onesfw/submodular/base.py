@@ -1,0 +1,142 @@
+"""What a set function is to the library: f(S) = E_ω f_ω(S), its marginals, and its multilinear extension."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw.trees import Array, Tree
+
+MOST_ENUMERATED = 20
+
+
+class Estimate(NamedTuple):
+    """A number and its standard error; 0 where it is exact."""
+
+    value: float
+    stderr: float
+
+
+class State(abc.ABC):
+    """A growing set S and what f says about adding to it: what greedy methods ask."""
+
+    value: float
+    chosen: list[int]
+
+    @abc.abstractmethod
+    def gains(self, candidates: np.ndarray) -> np.ndarray:
+        """f(S + i) − f(S) for each candidate i outside S."""
+
+    @abc.abstractmethod
+    def add(self, i: int) -> None:
+        """S ← S + i."""
+
+
+class Function(eqx.Module):
+    """f(S) = E_ω f_ω(S) over sets S of the elements 0, …, n − 1, monotone and submodular with f(∅) = 0.
+
+    `value`, `marginals` and `state` are about f itself and run on the host in float64. The methods that end in `_at`
+    are about one ω, written in JAX: `MultilinearExtension` makes an objective of them. A function whose multilinear
+    extension has a closed form for one ω says so and gives `extension_at` and `extension_gradient_at`.
+    """
+
+    n: eqx.AbstractVar[int]
+    closed_form: ClassVar[bool] = False
+
+    @property
+    @abc.abstractmethod
+    def omegas(self) -> int | None:
+        """How many ω there are, drawn uniformly; None where they are drawn from a distribution."""
+
+    @abc.abstractmethod
+    def value(self, chosen: Any) -> float:
+        """f(S), S a collection of indices or a 0/1 mask of length n."""
+
+    @abc.abstractmethod
+    def marginals(self, chosen: Any) -> np.ndarray:
+        """g_i(S) = f(S + i) − f(S − i) for all i at once."""
+
+    @abc.abstractmethod
+    def state(self) -> State:
+        """The empty set, to be added to."""
+
+    @abc.abstractmethod
+    def draw(self, key: Array, number: Array) -> Tree:
+        """ω number 0, 1, 2, …: a pure function of both arguments, traceable."""
+
+    @abc.abstractmethod
+    def value_at(self, s: Array, omega: Tree) -> Array:
+        """f_ω(S) for a 0/1 vector s of floats, traceable."""
+
+    def marginals_at(self, s: Array, omega: Tree) -> Array:
+        """f_ω(S + i) − f_ω(S − i) for all i, traceable: by default from n + 1 values."""
+        here = self.value_at(s, omega)
+        places = jax.lax.iota(jnp.int32, self.n)
+        flipped = jax.lax.map(lambda i: self.value_at(jnp.where(places == i, 1 - s, s), omega), places, batch_size=64)
+        return jnp.where(s > 0.5, here - flipped, flipped - here)
+
+    def extension_at(self, x: Array, omega: Tree) -> Array:
+        """F_ω(x) = E f_ω(S), S holding i with probability x_i: the multilinear extension for one ω."""
+        raise NotImplementedError(f"{type(self).__name__} has no closed-form multilinear extension")
+
+    def extension_gradient_at(self, x: Array, omega: Tree) -> Array:
+        """∇F_ω(x)."""
+        raise NotImplementedError(f"{type(self).__name__} has no closed-form multilinear extension")
+
+    def extension(self, x: Any) -> tuple[float, np.ndarray]:
+        """F(x) and ∇F(x), exact, by a pass over all ω; only where there is a closed form and ω is finite."""
+        raise NotImplementedError(f"{type(self).__name__} has no closed-form multilinear extension")
+
+
+def as_mask(chosen: Any, n: int) -> np.ndarray:
+    """A set as a mask: from indices, a boolean mask, or a 0/1 vector of floats of length n."""
+    array = np.asarray(list(chosen) if isinstance(chosen, set | frozenset | range) else chosen)
+    if array.ndim != 1:
+        raise ValueError(f"a set must be given as a list of indices or a mask of length {n}, got shape {array.shape}")
+    if array.dtype == bool or array.dtype.kind == "f":
+        if array.size == 0:
+            return np.zeros(n, bool)
+        if array.size != n or not np.all((array == 0) | (array == 1)):
+            raise ValueError(f"a mask must have {n} entries that are 0 or 1; give indices as whole numbers")
+        return array.astype(bool)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"a set must be given as a list of indices or a mask of length {n}, got {array.dtype} entries")
+    if array.size and not (array.min() >= 0 and array.max() < n):
+        wrong = array[(array < 0) | (array >= n)][0]
+        raise ValueError(f"a set of elements 0..{n - 1} cannot hold {wrong}")
+    mask = np.zeros(n, bool)
+    mask[array] = True
+    if mask.sum() != array.size:
+        raise ValueError("a set cannot hold an element twice; give each index once")
+    return mask
+
+
+def as_point(x: Any, n: int) -> np.ndarray:
+    """x ∈ [0, 1]ⁿ in float64, or a sentence."""
+    array = np.ascontiguousarray(x, np.float64)
+    if array.shape != (n,):
+        raise ValueError(f"x must have {n} entries, one per element, got shape {array.shape}")
+    if not np.all((array >= -1e-6) & (array <= 1 + 1e-6)):
+        raise ValueError("x must lie in [0, 1] in every entry: it holds probabilities")
+    return np.clip(array, 0.0, 1.0)
+
+
+def enumerate_extension(function: Function, x: Any) -> tuple[float, np.ndarray]:
+    """F(x) and ∇F(x) from all 2ⁿ sets: the reference for small n."""
+    n = function.n
+    if n > MOST_ENUMERATED:
+        raise ValueError(f"enumerating 2^{n} sets takes too long; at most n = {MOST_ENUMERATED} elements")
+    x = as_point(x, n)
+    masks = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    values = np.array([function.value(mask) for mask in masks.astype(bool)])
+    factors = np.where(masks == 1, x, 1 - x)
+    gradient = np.empty(n)
+    for i in range(n):
+        others = np.prod(np.delete(factors, i, axis=1), axis=1)
+        gradient[i] = np.sum(np.where(masks[:, i] == 1, values, -values) * others)
+    return float(np.prod(factors, axis=1) @ values), gradient

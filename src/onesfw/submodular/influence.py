@@ -1,0 +1,191 @@
+"""f(S) = the expected number of nodes that a cascade started at S reaches."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw.arguments import real, whole_number
+from onesfw.sets.host import on_host
+from onesfw.submodular.base import Estimate, Function, State, as_mask
+from onesfw.submodular.coverage import Coverage
+from onesfw.trees import Array, Tree
+
+AVERAGED = 10_000  # reverse-reachable sets that stand for the expectation on the host
+WEIGHTED_CASCADE = "weighted-cascade"
+
+
+class Influence(Function):
+    """f(S) = E(nodes reached from S) in the independent cascade: arc (u, v) is open with its probability.
+
+    ω is a reverse-reachable set A, the nodes from which a uniformly drawn root is reached; f_ω(S) = n [S meets A], and
+    E f_ω = f (Borgs, Brautbar, Chayes and Lucier 2014). So F_ω(x) = n (1 − ∏_{i∈A}(1 − x_i)), as for coverage. On the
+    host `value`, `marginals` and greedy methods use a fixed sample of 10,000 sets; `sample` draws more,
+    `spread` runs cascades.
+
+    Args:
+        edges: pairs of node labels, whole numbers; self-loops and repetitions are dropped.
+        probability: of every arc; one number per given edge (undirected: both ways); or "weighted-cascade", one over
+            the indegree of the arc's end.
+        directed: whether influence runs only from the first node of a pair to the second.
+    """
+
+    n: int = eqx.field(static=True)
+    nodes: Any  # the labels, in order: element i is nodes[i]
+    outward: Any  # (indptr, targets, chances) along the arcs
+    inward: Any  # (indptr, sources, chances) against them
+    closed_form: ClassVar[bool] = True
+
+    def __init__(self, edges: Any, probability: Any = WEIGHTED_CASCADE, *, directed: bool = False) -> None:
+        pairs = np.asarray(edges)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.shape[0] == 0 or pairs.dtype.kind not in "iu":
+            raise ValueError(
+                f"Influence: edges must be pairs of whole numbers, one pair a row, got {pairs.dtype} of {pairs.shape}"
+            )
+        self.nodes, flat = np.unique(pairs, return_inverse=True)
+        self.n = int(self.nodes.size)
+        ends = flat.reshape(pairs.shape)
+        chances = edge_chances(probability, len(pairs))
+        if not directed:
+            ends = np.concatenate([ends, ends[:, ::-1]])
+            chances = None if chances is None else np.concatenate([chances, chances])
+        codes = ends[:, 0].astype(np.int64) * self.n + ends[:, 1]
+        codes, kept = np.unique(codes[ends[:, 0] != ends[:, 1]], return_index=True)
+        if codes.size == 0:
+            raise ValueError("Influence: edges has no pair of different nodes")
+        tails, heads = codes // self.n, codes % self.n
+        if chances is None:
+            arc_chances = 1.0 / np.bincount(heads, minlength=self.n)[heads]
+        else:
+            arc_chances = chances[ends[:, 0] != ends[:, 1]][kept]
+        self.outward = by_node(tails, heads, arc_chances, self.n)
+        self.inward = by_node(heads, tails, arc_chances, self.n)
+
+    @property
+    def omegas(self) -> None:
+        return None
+
+    def sample(self, count: int, seed: int = 0, *, first: int = 0, entries: int = 50_000_000) -> Coverage:
+        """Reverse-reachable sets number first, first + 1, … as `Coverage` with weights n/count: an estimate of f.
+
+        Args:
+            count: how many.
+            seed: a 64-bit number; set number s is a pure function of (seed, s).
+            first: the first one's number.
+            entries: stop early once that many nodes are stored in all.
+        """
+        whole_number(count, "count", 1)
+        indptr, indices = Sets(self, seed).draw(first, count, entries)
+        drawn = indptr.size - 1
+        return Coverage.from_rows(self.n, indptr, indices, np.full(drawn, self.n / drawn))
+
+    def draw(self, key: Array, number: Array) -> Tree:
+        words = jax.random.key_data(jax.random.fold_in(key, number))
+        indptr, sources, chances = self.inward
+        return on_host(reverse_set, jax.ShapeDtypeStruct((self.n,), jnp.float32), words, indptr, sources, chances)
+
+    def value_at(self, s: Array, omega: Tree) -> Array:
+        return self.n * jnp.any((omega > 0) & (s > 0.5)).astype(s.dtype)
+
+    def extension_at(self, x: Array, omega: Tree) -> Array:
+        return self.n * (1 - jnp.prod(jnp.where(omega > 0, 1 - x, 1.0)))
+
+    def marginals_at(self, s: Array, omega: Tree) -> Array:
+        return self.extension_gradient_at(s, omega)
+
+    def extension_gradient_at(self, x: Array, omega: Tree) -> Array:
+        factors = jnp.where(omega > 0, 1 - x, 1.0)
+        one = jnp.ones(1, x.dtype)
+        before = jnp.concatenate([one, jax.lax.cumprod(factors)[:-1]])
+        after = jnp.concatenate([jax.lax.cumprod(factors, reverse=True)[1:], one])
+        return jnp.where(omega > 0, self.n * before * after, 0.0)
+
+    def spread(self, chosen: Any, cascades: int = 10_000, seed: int = 0) -> Estimate:
+        """f(S) from that many forward cascades, with its standard error: independent of every reverse-reachable set."""
+        from onesfw.submodular.influence_kernels import cascades as run
+
+        count = whole_number(cascades, "cascades", 2)
+        out = np.empty(count)
+        seeds = np.flatnonzero(as_mask(chosen, self.n)).astype(np.int32)
+        run(np.uint64(seed) + np.uint64(1 << 40), 0, count, seeds, *self.outward, out)
+        return Estimate(float(out.mean()), float(out.std(ddof=1) / np.sqrt(count)))
+
+    def value(self, chosen: Any) -> float:
+        """f(S), estimated from a fixed 10,000 reverse-reachable sets."""
+        return self.sample(AVERAGED).value(chosen)
+
+    def marginals(self, chosen: Any) -> np.ndarray:
+        """g_i(S) = f(S + i) − f(S − i) for all i, estimated from a fixed 10,000 reverse-reachable sets."""
+        return self.sample(AVERAGED).marginals(chosen)
+
+    def state(self) -> State:
+        """The empty set, on a fixed 10,000 reverse-reachable sets; `sample(count).state()` for more."""
+        return self.sample(AVERAGED).state()
+
+
+class Sets:
+    """A stream of reverse-reachable sets with its working memory."""
+
+    def __init__(self, function: Influence, seed: int) -> None:
+        self.arcs = function.inward
+        self.seed = np.uint64(seed % 2**64)
+        self.reached = np.zeros(function.n, np.int64)
+        self.stamps = np.zeros(1, np.int64)
+        self.queue = np.empty(function.n, np.int32)
+
+    def draw(self, first: int, count: int, entries: int = 50_000_000) -> tuple[np.ndarray, np.ndarray]:
+        """Sets number first, …: indptr and the nodes; fewer than `count` once `entries` nodes are stored."""
+        from onesfw.submodular.influence_kernels import reverse_sets
+
+        lengths = np.zeros(count, np.int64)
+        nodes = reverse_sets(
+            self.seed, first, count, *self.arcs, entries, self.reached, self.stamps, self.queue, lengths
+        )
+        lengths = lengths[: np.count_nonzero(lengths)]  # a set holds at least its root
+        return np.concatenate([[0], np.cumsum(lengths)]), nodes
+
+
+def reverse_set(words: np.ndarray, indptr: np.ndarray, sources: np.ndarray, chances: np.ndarray) -> np.ndarray:
+    """One reverse-reachable set as a 0/1 vector, from two words of a key."""
+    from onesfw.submodular.influence_kernels import reverse_sets
+
+    n = indptr.size - 1
+    seed = np.uint64(words[0]) << np.uint64(32) | np.uint64(words[1])
+    nodes = reverse_sets(
+        seed, 0, 1, indptr.astype(np.int64), sources.astype(np.int32), chances.astype(np.float64), n,
+        np.zeros(n, np.int64), np.zeros(1, np.int64), np.empty(n, np.int32), np.zeros(1, np.int64),
+    )  # fmt: skip
+    mask = np.zeros(n, np.float32)
+    mask[nodes] = 1.0
+    return mask
+
+
+def edge_chances(probability: Any, count: int) -> np.ndarray | None:
+    """A probability per given edge; None for the weighted cascade, which needs the indegrees."""
+    if isinstance(probability, str):
+        if probability != WEIGHTED_CASCADE:
+            raise ValueError(f"Influence: probability must be a number, an array or {WEIGHTED_CASCADE!r}")
+        return None
+    one = real(probability)
+    chances = np.full(count, one) if one is not None else np.asarray(probability)
+    if chances.dtype.kind not in "fiu" or chances.shape != (count,):
+        raise ValueError(
+            f"Influence: probability must be one number, {WEIGHTED_CASCADE!r}, or one number per edge ({count}), got "
+            f"{probability!r:.200}"
+        )
+    if not np.all((chances >= 0) & (chances <= 1)):
+        raise ValueError("Influence: probability must lie in [0, 1]")
+    return chances.astype(np.float64)
+
+
+def by_node(
+    tails: np.ndarray, heads: np.ndarray, chances: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Arcs sorted by their tails: indptr, heads, chances."""
+    order = np.argsort(tails, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
+    return indptr, heads[order].astype(np.int32), chances[order]
