@@ -57,6 +57,11 @@ class Rejoined(io.RawIOBase):
         buffer[:count], self.head = self.head[:count], self.head[count:]
         return count
 
+    def close(self) -> None:
+        if self.rest is not sys.stdin.buffer:
+            self.rest.close()
+        super().close()
+
 
 class Input:
     """A file, or `-` for the standard input."""
@@ -93,6 +98,15 @@ class Input:
         with self.raw() as stream:
             return stream.read(len(PARQUET)) == PARQUET
 
+    def text_size(self) -> int | None:
+        """The bytes of a text that is not compressed; None for whatever else."""
+        if not self.repeatable:
+            return None
+        with self.raw() as stream:
+            head = stream.read(HEAD)
+            packed = any(head.startswith(magic) for magic in (*OPENERS, PARQUET))
+            return None if packed else os.fstat(stream.fileno()).st_size
+
     def open(self) -> BinaryIO:
         """The bytes, decompressed; what they are is seen from the first of them, whatever the name."""
         stream = self.raw()
@@ -102,7 +116,12 @@ class Input:
         else:
             stream = cast(BinaryIO, io.BufferedReader(Rejoined(head, stream), BLOCK))
         opener = next((opener for magic, opener in OPENERS.items() if head.startswith(magic)), None)
-        return stream if opener is None else opener(stream)
+        if opener is None:
+            return stream
+        if not self.repeatable:
+            return opener(stream)
+        stream.close()
+        return opener(self.path)
 
     def blocks(self, start: Position = START, proof: str = "", size: int = BLOCK) -> Iterator[Block]:
         """Blocks of whole lines from `start` on.
@@ -130,9 +149,9 @@ class Input:
                     line += count
             except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
                 raise ValueError(f"{self.name} is damaged after line {line:,}: {error}") from error
-            except OverlongLine:
+            except OverlongLine as error:
                 raise ValueError(
-                    f"{self.name}, line {line + 1:,} is longer than {LONGEST >> 20} MB: this is no text of rows"
+                    f"{self.name}, line {line + error.args[0] + 1:,} is longer than {LONGEST >> 20} MB: this is no text of rows"
                 ) from None
 
     def fingerprint(self) -> str:
@@ -162,18 +181,13 @@ def skip(stream: BinaryIO, count: int, hasher: Any) -> None:
 
 
 def whole_lines(stream: BinaryIO, size: int) -> Iterator[bytes]:
-    """The stream in pieces of about `size` bytes that end where a line ends; the last one as it is."""
-    rest: list[bytes] = []
-    held = 0
+    """The stream in pieces: `size` bytes and what is missing of the last line.
+
+    Where a piece ends depends on where it begins and on nothing before: reading on from there gives the same pieces.
+    """
     while data := stream.read(size):
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*rest, data[:cut]])
-            rest, held = [], 0
-        if cut < len(data):
-            rest.append(data[cut:])
-            held += len(data) - cut
-        if held > LONGEST:
-            raise OverlongLine
-    if rest:
-        yield b"".join(rest)
+        if not data.endswith(b"\n"):
+            data += stream.readline(LONGEST)
+            if len(data) >= size + LONGEST:
+                raise OverlongLine(data.count(b"\n"))
+        yield data

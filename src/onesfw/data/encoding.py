@@ -73,7 +73,7 @@ class Encoding:
         indices = np.empty(values.shape, np.int32)
         for place, entry in enumerate(numbers):
             numeric = as_numbers(column(entry.name))
-            if not (np.abs(numeric) <= np.finfo(self.dtype).max).all():
+            if not (np.abs(numeric) <= float(np.finfo(self.dtype).max)).all():
                 raise ValueError(f"column {entry.name!r} has a number that is missing or not finite")
             values[:, place], indices[:, place] = numeric, place
         offset = len(numbers)

@@ -123,7 +123,7 @@ def explain(line: bytes, source: LibsvmSource, error: Exception) -> str:
         last = source.n_features - source.zero_based
         if index > LARGEST or (source.strict and index > last):
             return f"feature {index} is beyond the last one, {min(last, LARGEST)}; give a larger --features"
-        if not abs(number) <= np.finfo(source.dtype).max:
+        if not abs(number) <= float(np.finfo(source.dtype).max):
             return f"the value {shown(value_text)} of feature {index} is not finite in {np.dtype(source.dtype).name}"
         before = index
     return str(error)
@@ -149,7 +149,8 @@ def scan(source: Input, zero_based: bool) -> tuple[int, list[float]]:
     Indices rise along a line, so its last one is its largest. Lines that make no sense are left to the reader, which
     names them. With more than `MANY` labels the list is empty.
     """
-    largest, words = -1, set()
+    largest = -1
+    words: set[bytes] = set()
     for block in source.blocks():
         commented = b"#" in block.text
         for line in block.lines():
