@@ -7,7 +7,6 @@ from onesfw.result import Result, Trace
 from onesfw.solve import maximize, minimize
 from onesfw.status import Status
 from onesfw.submodular.extension import MultilinearExtension
-from onesfw.submodular.extension import MultilinearExtension
 
 __version__ = "0.1.0"
 
@@ -15,7 +14,6 @@ __all__ = [
     "Algorithm",
     "Expectation",
     "FiniteSum",
-    "MultilinearExtension",
     "MultilinearExtension",
     "NonOblivious",
     "Result",
@@ -29,7 +27,6 @@ __all__ = [
     "one_sfw",
     "sets",
     "spider_fw",
-    "submodular",
     "submodular",
     "theory",
     "zoo",
