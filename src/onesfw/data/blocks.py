@@ -150,8 +150,9 @@ class Input:
             except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
                 raise ValueError(f"{self.name} is damaged after line {line:,}: {error}") from error
             except OverlongLine as error:
+                place = f"line {line + error.args[0] + 1:,}"
                 raise ValueError(
-                    f"{self.name}, line {line + error.args[0] + 1:,} is longer than {LONGEST >> 20} MB: this is no text of rows"
+                    f"{self.name}, {place} is longer than {LONGEST >> 20} MB: this is no text of rows"
                 ) from None
 
     def fingerprint(self) -> str:

@@ -9,7 +9,7 @@ from onesfw.data.batch import salvage
 from onesfw.data.encoding import BOOLEAN, HASHED, NUMBER, ONE_HOT, TABLE, Column, Encoding, count_features
 from onesfw.data.tables import WORDS, CsvTable, ParquetTable
 
-MOSTLY = 0.9  # a column of words of which so many are numbers holds numbers, and the rest are mistakes
+MOSTLY = 0.9  # of a column's first words
 MOST_CATEGORIES = 1_000_000
 
 
@@ -35,27 +35,31 @@ def kind_of(array: Any, name: str) -> str:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return NUMBER
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return NUMBER if mostly_numbers(array) else WORDS
+        return kind_of_words(array)
     what = "is empty in the first rows" if pa.types.is_null(kind) else f"holds values of type {kind}"
     raise ValueError(
         f"column {name!r} {what}; leave it out with --drop {name}, or take it for words with --categorical {name}"
     )
 
 
-def mostly_numbers(array: Any) -> bool:
-    """Whether nearly all words of a column are numbers."""
+def kind_of_words(array: Any) -> str:
+    """What a column of words holds: where nearly all are numbers or truth values, the others are mistakes."""
     import pyarrow as pa
 
     words = [word for word in array.cast(pa.string()).slice(0, 1000).to_pylist() if word]
+    enough = max(1.0, MOSTLY * len(words))
+    if sum(is_number(word) for word in words) >= enough:
+        return NUMBER
+    return BOOLEAN if sum(word.lower() in ("true", "false") for word in words) >= enough else WORDS
 
-    def is_number(word: str) -> bool:
-        try:
-            float(word)
-        except ValueError:
-            return False
-        return True
 
-    return bool(words) and sum(map(is_number, words)) >= MOSTLY * len(words)
+def is_number(word: str) -> bool:
+    """Whether a word is a number."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def make_encoding(
