@@ -44,19 +44,24 @@ def learn(
         begin, end = indptr[row], indptr[row + 1]
 
         dot, at_vertex, at_start, row2, row_g = 0.0, 0.0, 0.0, 0.0, 0.0
-        for p in range(begin, end):
-            j, a = indices[p], values[p]
-            dot += a * pairs[j, 0]
-            if j == s.place:
-                at_vertex += a
+        if adaptive:
+            for p in range(begin, end):
+                j, a = indices[p], values[p]
+                dot += a * pairs[j, 0]
+                row_g += a * pairs[j, 1]
+                row2 += a * a
+                if j == s.place:
+                    at_vertex += a
+        else:
+            for p in range(begin, end):
+                j, a = indices[p], values[p]
+                dot += a * pairs[j, 0]
+                if j == s.place:
+                    at_vertex += a
         if t == 2:
             for p in range(begin, end):
                 if indices[p] == 0:
                     at_start += values[p]
-        if adaptive:
-            for p in range(begin, end):
-                row2 += values[p] * values[p]
-                row_g += values[p] * pairs[indices[p], 1]
         dot *= s.scale
         # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards; η_1 = 1 leaves nothing to read, but x_1 is known.
         if t == 1:

@@ -37,4 +37,4 @@ SCHEDULES: dict[str, Schedule] = {
         Schedule("adaptive", "η = 2/(t+1), ρ adaptive", 2.0, 1.0, adaptive=True),
     )
 }
-DEFAULT_SCHEDULE = "c2"
+DEFAULT_SCHEDULE = "adaptive"  # ahead at every radius of benchmarks/sparse.py; the larger the radius, the further

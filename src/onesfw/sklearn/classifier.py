@@ -1,0 +1,173 @@
+"""Linear classification under a hard norm constraint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from onesfw.sklearn.linear import LinearOneSFW
+from onesfw.sparse import LOSSES, Examples, examples
+
+
+class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
+    """Linear classification with ‖x‖ ≤ radius at every moment, by one-sample stochastic Frank-Wolfe.
+
+    Several classes are taken one against the rest, each in a thread of its own.
+
+    Args:
+        constraint: "l1", "l2", "linf", "simplex" (x ≥ 0, Σx = radius) or "nonnegative_l1" (x ≥ 0, Σx ≤ radius).
+        radius: of the set. None: the radius at which a row of average size can reach a margin of 10, that is 10 over
+            the mean of the rows' dual norms; 10 in `partial_fit`, which must not look ahead. `radius_` tells.
+        loss: "logistic" or "squared_hinge".
+        schedule: "paper", "c2", "c4" or "adaptive"; None for the default, "adaptive".
+        gradient: "one_sample" (Algorithm 2 of Zhang et al. 2020) or "sag" (Négiar et al. 2020, one number a row).
+        max_iter: passes over the data. None: 20, or as many as make 100,000 steps.
+        steps: rows to learn from, instead of passes.
+        tol: stop when the Frank-Wolfe gap, computed from all rows at most once a pass, is at most tol times the loss of
+            the model that is 0. None: never; nothing is then computed between the passes.
+        fit_intercept: learn an intercept, which is not part of the norm. It moves in an interval of its own: the set is
+            a product.
+        intercept_bound: the interval is ±intercept_bound. None: the interval around the best constant margin that holds
+            the best intercept for every x of the set; ±radius in `partial_fit`.
+        class_weight: weights of the classes, or "balanced".
+        warm_start: start `fit` at the coefficients of the fit before, and go on with its step sizes.
+        random_state: the seed of the order of the rows.
+        n_jobs: threads over the classes.
+        verbose: show a progress bar.
+
+    Attributes:
+        coef_, sparse_coef_, intercept_, classes_: the model.
+        gap_, objective_: the Frank-Wolfe gap and the mean loss after `fit`, from all rows; arrays for several classes.
+        radius_: the radius used.
+        n_iter_: passes done.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearOneSFW._parameter_constraints,
+        "loss": [StrOptions({name for name, loss in LOSSES.items() if loss.classifies})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
+
+    def __init__(
+        self,
+        constraint: str = "l1",
+        *,
+        radius: float | None = None,
+        loss: str = "logistic",
+        schedule: str | None = None,
+        gradient: str = "one_sample",
+        max_iter: int | None = None,
+        steps: int | None = None,
+        tol: float | None = 1e-3,
+        fit_intercept: bool = True,
+        intercept_bound: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.constraint = constraint
+        self.radius = radius
+        self.loss = loss
+        self.schedule = schedule
+        self.gradient = gradient
+        self.max_iter = max_iter
+        self.steps = steps
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_bound = intercept_bound
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneSFWClassifier:
+        """Train on the rows of X, dense or sparse, with labels of any kind."""
+        self._validate_params()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must hold at least two classes, got one class, {self.classes_[0]!r}")
+        self._train(self._tasks(X, y, sample_weight))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OneSFWClassifier:
+        """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit.
+
+        Args:
+            X: rows.
+            y: their labels.
+            classes: all labels that will ever come; needed in the first call.
+            sample_weight: weights of the rows.
+        """
+        self._validate_params()
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all labels at once; give partial_fit a dict of weights")
+        first = not hasattr(self, "_learners")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
+        check_classification_targets(y)
+        if classes is None and not hasattr(self, "classes_"):
+            raise ValueError("classes must be given in the first call of partial_fit: all labels that will ever come")
+        if classes is not None:
+            known = np.unique(classes)
+            if not first and not np.array_equal(known, self.classes_):
+                raise ValueError(f"classes={classes!r} differs from the classes before, {self.classes_}; leave it out")
+            if len(known) < 2:
+                raise ValueError(f"classes must name at least two labels, got {classes!r}")
+            self.classes_ = known
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"y holds {unknown[0]!r}, which is not among the classes {self.classes_}")
+        self._learn(self._tasks(X, y, sample_weight))
+        return self
+
+    def _tasks(self, X: Any, y: np.ndarray, sample_weight: Any) -> list[Examples]:
+        """One problem of −1 against +1 a class, on the same rows; one in all for two classes."""
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if self.class_weight is not None:
+            places = np.searchsorted(self.classes_, y)
+            weights = weights * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[places]
+        first = self.classes_[-1] if len(self.classes_) == 2 else self.classes_[0]
+        rows = examples(X, np.where(y == first, 1.0, -1.0), weights, self.n_features_in_, LOSSES[self.loss])
+        if len(self.classes_) == 2:
+            return [rows]
+        return [replace(rows, targets=np.where(y == label, 1.0, -1.0)) for label in self.classes_]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """⟨a, x⟩ + intercept: positive for the second of two classes; one column a class where there are more."""
+        margins = self._margins(X)
+        return margins.ravel() if margins.shape[1] == 1 else margins
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the largest margin."""
+        margins = self.decision_function(X)
+        places = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
+        return self.classes_[places]
+
+    @available_if(lambda self: self.loss == "logistic")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """1/(1 + exp(−margin)), scaled to sum to one over several classes; only for the logistic loss."""
+        margins = self.decision_function(X)
+        if margins.ndim == 1:
+            return np.column_stack([expit(-margins), expit(margins)])
+        chances = expit(margins)
+        totals = chances.sum(axis=1, keepdims=True)
+        return np.divide(chances, totals, out=np.full_like(chances, 1 / chances.shape[1]), where=totals > 0)
+
+    @available_if(lambda self: self.loss == "logistic")
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
