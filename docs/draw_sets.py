@@ -19,6 +19,7 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from onesfw import sets, trees
+from onesfw.submodular import UniformMatroid
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -49,6 +50,12 @@ PICTURES: dict[str, tuple[sets.ConvexSet, Any, np.ndarray, np.ndarray | None]] =
     "Birkhoff": (sets.Birkhoff(3), (3, 3), CIRCULANT, None),
     "Permutahedron": (
         sets.Permutahedron([0.0, 1.0, 2.0, 3.0]),
+        (4,),
+        VIEW,
+        np.array([[1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2,
+    ),
+    "MatroidPolytope": (
+        sets.MatroidPolytope(UniformMatroid(4, 2)),
         (4,),
         VIEW,
         np.array([[1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2,

@@ -8,6 +8,14 @@ from onesfw.submodular.facility import FacilityLocation
 from onesfw.submodular.features import FeatureBased
 from onesfw.submodular.influence import Influence
 from onesfw.submodular.logdet import LogDet
+from onesfw.submodular.matroids import LaminarMatroid, Matroid, PartitionMatroid, UniformMatroid
+from onesfw.submodular.oracle_matroids import (
+    GraphicMatroid,
+    LinearMatroid,
+    OracleMatroid,
+    TransversalMatroid,
+    TruncatedMatroid,
+)
 
 __all__ = [
     "Coverage",
@@ -15,10 +23,19 @@ __all__ = [
     "FacilityLocation",
     "FeatureBased",
     "Function",
+    "GraphicMatroid",
     "Influence",
+    "LaminarMatroid",
+    "LinearMatroid",
     "LogDet",
+    "Matroid",
     "MultilinearExtension",
+    "OracleMatroid",
+    "PartitionMatroid",
     "SetFunction",
+    "TransversalMatroid",
+    "TruncatedMatroid",
+    "UniformMatroid",
     "check_submodular",
     "enumerate_extension",
 ]

@@ -1,0 +1,250 @@
+"""Matroids whose greedy oracle runs under jit: uniform, partition, laminar. And what any matroid is to the library."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from onesfw.arguments import whole_number
+from onesfw.sets.host import on_host
+from onesfw.trees import Array
+
+
+class Builder(abc.ABC):
+    """An independent set that grows."""
+
+    @abc.abstractmethod
+    def add(self, i: int) -> bool:
+        """Take i in if the set stays independent, and say whether it did."""
+
+
+class Matroid(abc.ABC):
+    """A family of independent sets over 0, …, n − 1, closed under subsets, in which a smaller set can always be
+    extended by an element of a larger one.
+
+    One method is required: `builder`, the empty set that grows element by element.
+    """
+
+    n: int
+
+    @abc.abstractmethod
+    def builder(self) -> Builder:
+        """The empty set, to be grown."""
+
+    @property
+    def rank(self) -> int:
+        """The size of every base."""
+        return int(self.base(np.zeros(self.n)).size)
+
+    def independent(self, chosen: Iterable[int]) -> bool:
+        """Whether a set of indices is independent."""
+        builder = self.builder()
+        return all(builder.add(int(i)) for i in chosen)
+
+    def base(self, weights: np.ndarray) -> np.ndarray:
+        """A base of the largest total weight, in increasing order of indices; ties go to the lowest index.
+
+        Elements are taken by falling weight as long as the set stays independent (Rado 1957, Edmonds 1971). Negative
+        weights are taken too: the answer is always a base.
+        """
+        builder = self.builder()
+        order = np.argsort(-np.asarray(weights), kind="stable")
+        return np.sort(np.array([i for i in order.tolist() if builder.add(i)], np.int64))
+
+    def traced_base(self, weights: Array) -> Array:
+        """`base` as a 0/1 vector, traceable: on the host unless a matroid says otherwise."""
+        return on_host(self.host_base, weights, weights)
+
+    def host_base(self, weights: np.ndarray) -> np.ndarray:
+        """`base` as a 0/1 vector."""
+        vertex = np.zeros(self.n)
+        vertex[self.base(weights)] = 1.0
+        return vertex
+
+    def extends(self, chosen: list[int], i: int) -> bool:
+        """Whether an independent set stays independent with i."""
+        return self.independent([*chosen, i])
+
+    def covers(self, x: Array) -> Array | None:
+        """x(A) ≤ r(A) for the sets A that define the polytope, as a vector of slacks, or None where they are many."""
+        return None
+
+
+class UniformMatroid(Matroid):
+    """Sets of at most k elements.
+
+    Args:
+        n: the number of elements.
+        k: how many may be chosen.
+    """
+
+    def __init__(self, n: int, k: int) -> None:
+        self.n = whole_number(n, "n", 1)
+        self.k = whole_number(k, "k", 1)
+        if self.k > self.n:
+            raise ValueError(f"UniformMatroid: k = {k} elements cannot be chosen out of n = {n}; lower k")
+        self.groups = np.zeros(self.n, np.int32)
+        self.capacities = np.array([self.k])
+
+    def builder(self) -> Builder:
+        return Counter(self.groups[:, None], self.capacities)
+
+    def base(self, weights: np.ndarray) -> np.ndarray:
+        return np.sort(np.argsort(-np.asarray(weights), kind="stable")[: self.k])
+
+    def traced_base(self, weights: Array) -> Array:
+        _, chosen = lax.top_k(weights, self.k)
+        return jnp.zeros_like(weights).at[chosen].set(1.0)
+
+    def extends(self, chosen: list[int], i: int) -> bool:
+        return len(chosen) < self.k and i not in chosen
+
+    def covers(self, x: Array) -> Array:
+        return self.k - jnp.sum(x)[None]
+
+
+class PartitionMatroid(Matroid):
+    """Sets with at most capacities[g] elements of each group g.
+
+    Args:
+        groups: the group of each element: whole numbers 0, 1, …, or labels of any kind.
+        capacities: one number for all groups, one per group in the order of their sorted labels, or a dict by label.
+    """
+
+    def __init__(self, groups: Any, capacities: Any) -> None:
+        labels = np.asarray(groups)
+        if labels.ndim != 1 or labels.size == 0:
+            raise ValueError(f"PartitionMatroid: groups must hold one group per element, got shape {labels.shape}")
+        self.labels, codes = np.unique(labels, return_inverse=True)
+        self.n, self.groups = int(labels.size), codes.astype(np.int32)
+        wanted = group_capacities(capacities, self.labels)
+        self.capacities = np.minimum(wanted, np.bincount(codes, minlength=self.labels.size))
+
+    def builder(self) -> Builder:
+        return Counter(self.groups[:, None], self.capacities)
+
+    def base(self, weights: np.ndarray) -> np.ndarray:
+        order = np.lexsort((np.arange(self.n), -np.asarray(weights), self.groups))
+        return np.sort(order[self.places(np) < self.capacities[self.groups[order]]])
+
+    def places(self, module: Any) -> Any:
+        """Each element's place in its group once the elements are sorted by group."""
+        sizes = np.bincount(self.groups, minlength=self.capacities.size)
+        starts = np.cumsum(sizes) - sizes
+        return module.asarray(np.arange(self.n) - np.repeat(starts, sizes))
+
+    def traced_base(self, weights: Array) -> Array:
+        order = jnp.lexsort((-weights, jnp.asarray(self.groups)))
+        kept = self.places(jnp) < jnp.asarray(self.capacities)[jnp.asarray(self.groups)[order]]
+        return jnp.zeros_like(weights).at[order].set(kept.astype(weights.dtype))
+
+    def extends(self, chosen: list[int], i: int) -> bool:
+        group = self.groups[i]
+        return i not in chosen and bool(np.sum(self.groups[chosen] == group) < self.capacities[group])
+
+    def covers(self, x: Array) -> Array:
+        sums = jnp.zeros(self.capacities.size, x.dtype).at[jnp.asarray(self.groups)].add(x)
+        return jnp.asarray(self.capacities, x.dtype) - sums
+
+
+class LaminarMatroid(Matroid):
+    """Sets with at most capacities[q] elements of family[q], where any two sets of the family are disjoint or nested.
+
+    Args:
+        n: the number of elements.
+        family: lists of elements.
+        capacities: one number per list.
+    """
+
+    def __init__(self, n: int, family: Iterable[Iterable[int]], capacities: Iterable[int]) -> None:
+        self.n = whole_number(n, "n", 1)
+        sets = [sorted({whole_number(i, "family", 0, self.n - 1) for i in members}) for members in family]
+        limits = [whole_number(c, "capacities", 0) for c in capacities]
+        if len(sets) != len(limits) or not sets:
+            raise ValueError(
+                f"LaminarMatroid: give one capacity per set of the family, got {len(sets)} sets and {len(limits)} "
+                "capacities"
+            )
+        order = sorted(range(len(sets)), key=lambda q: len(sets[q]))  # smaller sets first: children before parents
+        self.masks = np.zeros((len(sets), self.n), bool)
+        for row, q in enumerate(order):
+            self.masks[row, sets[q]] = True
+        for a in range(len(sets)):
+            for b in range(a):
+                shared = int(np.sum(self.masks[a] & self.masks[b]))
+                if 0 < shared < min(self.masks[a].sum(), self.masks[b].sum()):
+                    raise ValueError(
+                        f"LaminarMatroid: sets {order[b]} and {order[a]} of the family overlap without one holding "
+                        "the other"
+                    )
+        self.capacities = np.minimum(np.array(limits)[order], self.masks.sum(1))
+        self.holders = [np.flatnonzero(column) for column in self.masks.T]
+
+    def builder(self) -> Builder:
+        return Counter(self.holders, self.capacities)
+
+    def base(self, weights: np.ndarray) -> np.ndarray:
+        order = np.argsort(-np.asarray(weights), kind="stable")
+        kept = np.ones(self.n, bool)
+        for mask, capacity in zip(self.masks[:, order], self.capacities, strict=True):
+            kept &= ~mask | (np.cumsum(kept & mask) <= capacity)
+        return np.sort(order[kept])
+
+    def traced_base(self, weights: Array) -> Array:
+        """Bottom up, each set of the family keeps the heaviest of what its children kept."""
+        order = jnp.argsort(-weights, stable=True)
+        masks = jnp.asarray(self.masks)[:, order]
+        capacities = jnp.asarray(self.capacities)
+
+        def truncate(q: Array, kept: Array) -> Array:
+            return kept & (~masks[q] | (jnp.cumsum(kept & masks[q]) <= capacities[q]))
+
+        kept = lax.fori_loop(0, len(self.capacities), truncate, jnp.ones(self.n, bool))
+        return jnp.zeros_like(weights).at[order].set(kept.astype(weights.dtype))
+
+    def covers(self, x: Array) -> Array:
+        return jnp.asarray(self.capacities, x.dtype) - jnp.asarray(self.masks, x.dtype) @ x
+
+
+class Counter(Builder):
+    """How many elements each set that has a capacity holds; holders[i] are the sets that hold element i."""
+
+    def __init__(self, holders: Sequence[np.ndarray] | np.ndarray, capacities: np.ndarray) -> None:
+        self.holders, self.capacities = holders, capacities
+        self.held = np.zeros(capacities.size, np.int64)
+        self.inside: set[int] = set()
+
+    def add(self, i: int) -> bool:
+        rows = self.holders[i]
+        if i in self.inside or np.any(self.held[rows] >= self.capacities[rows]):
+            return False
+        self.held[rows] += 1
+        self.inside.add(i)
+        return True
+
+
+def group_capacities(capacities: Any, labels: np.ndarray) -> np.ndarray:
+    """A whole number per group, from one number, a list or a dict."""
+    if isinstance(capacities, dict):
+        missing = [label for label in labels.tolist() if label not in capacities]
+        if missing:
+            raise ValueError(f"PartitionMatroid: capacities has no entry for group {missing[0]!r}")
+        values = [capacities[label] for label in labels.tolist()]
+    elif np.ndim(capacities) == 0:
+        values = [capacities] * labels.size
+    else:
+        values = list(capacities)
+        if len(values) != labels.size:
+            raise ValueError(
+                f"PartitionMatroid: capacities must hold one number per group; there are {labels.size} groups and "
+                f"{len(values)} numbers"
+            )
+    result = np.array([whole_number(v, "capacities", 0) for v in values])
+    if not result.any():
+        raise ValueError("PartitionMatroid: capacities are all 0: nothing may be chosen")
+    return result

@@ -1,0 +1,212 @@
+"""Matroids: the axioms, the greedy base against brute force, and the polytope's oracle."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from set_checks import (
+    DTYPES,
+    Case,
+    check_bounds,
+    check_lmo,
+    check_optimal_against_members,
+    check_outside,
+    check_sizes,
+    over_vertices,
+)
+
+import onesfw as fw
+from onesfw import submodular as sm
+
+N = 6
+GRAPH = [[0, 1], [1, 2], [2, 0], [2, 3], [3, 3], [0, 3]]
+VECTORS = np.array([[1.0, 0, 1, 2, 0, 1], [0, 1, 1, 0, 0, -1], [0, 0, 0, 0, 0, 1]])
+FAMILY = [[0, 1, 2], [0, 1], [3, 4], [0, 1, 2, 3, 4]]
+
+
+def no_two_neighbours_in_a_pair(chosen):
+    """A partition matroid known only through its oracle."""
+    pairs = [i // 2 for i in chosen]
+    return len(set(pairs)) == len(pairs)
+
+
+MATROIDS = {
+    "uniform": sm.UniformMatroid(N, 3),
+    "whole": sm.UniformMatroid(N, N),
+    "partition": sm.PartitionMatroid([0, 1, 0, 1, 2, 0], [2, 1, 5]),
+    "zero capacity": sm.PartitionMatroid(list("abbaca"), {"a": 2, "b": 0, "c": 1}),
+    "laminar": sm.LaminarMatroid(N, FAMILY, [2, 1, 1, 2]),
+    "graphic": sm.GraphicMatroid(GRAPH),
+    "transversal": sm.TransversalMatroid(N, [[0, 1, 2], [1, 2], [3, 4], [2, 5]]),
+    "linear": sm.LinearMatroid(VECTORS),
+    "truncated": sm.TruncatedMatroid(sm.GraphicMatroid(GRAPH), 2),
+    "oracle": sm.OracleMatroid(N, no_two_neighbours_in_a_pair),
+}
+
+
+def independent_sets(matroid):
+    return [s for r in range(N + 1) for s in itertools.combinations(range(N), r) if matroid.independent(s)]
+
+
+def bases(matroid):
+    found = independent_sets(matroid)
+    largest = max(map(len, found))
+    return [s for s in found if len(s) == largest]
+
+
+def indicator(chosen):
+    return np.isin(np.arange(N), chosen).astype(float)
+
+
+def check_axioms(matroid):
+    found = set(independent_sets(matroid))
+    assert () in found
+    for s in found:
+        for i in s:
+            assert tuple(j for j in s if j != i) in found
+        for t in found:
+            if len(t) > len(s):
+                assert any(tuple(sorted({*s, j})) in found for j in set(t) - set(s)), (s, t)
+
+
+@pytest.mark.parametrize("name", MATROIDS)
+def test_axioms(name):
+    check_axioms(MATROIDS[name])
+
+
+def test_known_independent_sets():
+    count = {name: len(independent_sets(matroid)) for name, matroid in MATROIDS.items()}
+    assert count["uniform"] == 1 + 6 + 15 + 20
+    assert count["whole"] == 64
+    assert count["partition"] == 7 * 3 * 2
+    assert count["oracle"] == 27
+    assert count["truncated"] == 1 + 5 + 10
+    graph = MATROIDS["graphic"]
+    assert not graph.independent([0, 1, 2])
+    assert not graph.independent([4])
+    assert graph.rank == 3
+    assert not MATROIDS["linear"].independent([0, 3])
+    assert MATROIDS["linear"].independent([0, 1, 5])
+    assert MATROIDS["laminar"].rank == 3
+
+
+@given(st.data())
+def test_axioms_of_random_matroids(data):
+    def subset(label):
+        return st.sets(st.integers(0, N - 1), min_size=1).map(sorted)
+
+    kind = data.draw(st.sampled_from(["partition", "graphic", "transversal", "linear", "laminar"]))
+    if kind == "partition":
+        groups = data.draw(st.lists(st.integers(0, 2), min_size=N, max_size=N))
+        matroid = sm.PartitionMatroid(groups, data.draw(st.integers(1, 3)))
+    elif kind == "graphic":
+        matroid = sm.GraphicMatroid(data.draw(st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=N, max_size=N)))
+    elif kind == "transversal":
+        matroid = sm.TransversalMatroid(N, data.draw(st.lists(subset("set"), min_size=1, max_size=4)))
+    elif kind == "linear":
+        entries = data.draw(st.lists(st.integers(-1, 1), min_size=3 * N, max_size=3 * N))
+        matroid = sm.LinearMatroid(np.reshape(entries, (3, N)))
+    else:
+        inner = data.draw(st.sets(st.integers(0, 3), min_size=1))
+        family = [inner, range(4), [4, 5], range(N)]
+        matroid = sm.LaminarMatroid(N, family, data.draw(st.lists(st.integers(0, 4), min_size=4, max_size=4)))
+    check_axioms(matroid)
+
+
+@pytest.mark.parametrize("name", MATROIDS)
+def test_the_greedy_base_is_heaviest(name):
+    matroid = MATROIDS[name]
+    all_bases = bases(matroid)
+    rng = np.random.default_rng(0)
+    traced = jax.jit(matroid.traced_base)
+    for trial in range(25):
+        weights = np.round(rng.normal(size=N), 1) if trial % 2 else np.float32(rng.normal(size=N))
+        base = matroid.base(weights)
+        assert tuple(base.tolist()) in all_bases
+        assert weights[base].sum() == pytest.approx(max(weights[list(b)].sum() for b in all_bases))
+        np.testing.assert_array_equal(np.asarray(traced(jnp.float32(weights))), indicator(base))
+        chosen = [int(i) for i in base[:-1]]
+        for i in range(N):
+            grown = i not in chosen and matroid.independent([*chosen, i])
+            assert matroid.extends(chosen, i) is grown
+    assert matroid.rank == len(all_bases[0])
+    assert matroid.base(np.zeros(N)).tolist() == list(min(all_bases))  # ties go to the lowest index
+
+
+CASES = [
+    Case(
+        name,
+        fw.sets.MatroidPolytope(matroid),
+        (N,),
+        over_vertices([indicator(b) for b in bases(matroid)]),
+        exact_diameter=name in ("uniform", "whole", "oracle"),
+        projects=False,
+        nonnegative=True,
+    )
+    for name, matroid in MATROIDS.items()
+    if name not in ("zero capacity", "transversal", "truncated", "linear")
+]
+ids = [case.name for case in CASES]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_polytope_oracle(case, dtype):
+    check_lmo(case, dtype)
+    check_outside(case, dtype)
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_polytope_members_and_sizes(case):
+    check_optimal_against_members(case, "float64", 10)
+    check_sizes(case)
+    check_bounds(case)
+
+
+@pytest.mark.parametrize("name", ["laminar", "graphic"])
+def test_maximisation_over_a_polytope_ends_inside(name):
+    rng = np.random.default_rng(0)
+    function = sm.Coverage(rng.random((N, 8)) < 0.4)
+    constraint = fw.sets.MatroidPolytope(MATROIDS[name])
+    result = fw.maximize(fw.MultilinearExtension(function), constraint, steps=400)
+    assert bool(constraint.contains(result.x, 1e-5))
+    exact = fw.maximize(
+        fw.MultilinearExtension(function), constraint, steps=200, algorithm=fw.frank_wolfe("dr_submodular")
+    )
+    best = max(function.value(list(b)) for b in bases(MATROIDS[name]))
+    assert exact.value >= (1 - 1 / np.e) * best
+    assert result.value >= (1 - 1 / np.e) * best
+    assert result.value == pytest.approx(function.extension(result.x)[0], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sm.UniformMatroid(3, 4), "k = 4 elements cannot be chosen out of n = 3"),
+        (lambda: sm.UniformMatroid(3, 0), "k must be"),
+        (lambda: sm.PartitionMatroid([0, 1], [1]), "2 groups and 1 numbers"),
+        (lambda: sm.PartitionMatroid(["a", "b"], {"a": 1}), "no entry for group 'b'"),
+        (lambda: sm.PartitionMatroid([0, 1], 0), "all 0"),
+        (lambda: sm.PartitionMatroid([], 1), "one group per element"),
+        (lambda: sm.LaminarMatroid(4, [[0, 1], [1, 2]], [1, 1]), "sets 0 and 1 of the family overlap"),
+        (lambda: sm.LaminarMatroid(4, [[0, 1]], [1, 1]), "one capacity per set"),
+        (lambda: sm.LaminarMatroid(4, [[0, 4]], [1]), "family must be at most 3"),
+        (lambda: sm.GraphicMatroid([0, 1]), "pairs of nodes"),
+        (lambda: sm.LinearMatroid([1.0]), "2-D"),
+        (lambda: sm.LinearMatroid([[np.nan]]), "NaN"),
+        (lambda: sm.TruncatedMatroid("matroid", 1), "must be a matroid"),
+        (lambda: sm.OracleMatroid(3, lambda s: False), "empty set"),
+        (lambda: sm.OracleMatroid(3, [0]), "must be a function"),
+        (lambda: fw.sets.MatroidPolytope(3), r"UniformMatroid\(n, k\)"),
+        (lambda: fw.sets.MatroidPolytope(sm.GraphicMatroid([[0, 0]])), "rank 0"),
+    ],
+)
+def test_mistakes_are_sentences(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
