@@ -18,6 +18,8 @@ from onesfw.cli.fit import fit_command
 from onesfw.cli.list import list_command
 from onesfw.cli.predict import EXAMPLES as PREDICT_EXAMPLES
 from onesfw.cli.predict import predict_command
+from onesfw.cli.rates import EXAMPLES as RATES_EXAMPLES
+from onesfw.cli.rates import rates_command
 from onesfw.cli.solve import EXAMPLES, solve_command
 
 UsageError = cast(
@@ -35,6 +37,7 @@ app = typer.Typer(
 app.command("solve", no_args_is_help=True, epilog=EXAMPLES)(solve_command)
 app.command("list")(list_command)
 app.command("compare", no_args_is_help=True, epilog=COMPARE_EXAMPLES)(compare_command)
+app.command("rates", epilog=RATES_EXAMPLES)(rates_command)
 app.command("bounds", no_args_is_help=True, epilog=BOUNDS_EXAMPLES)(bounds_command)
 app.command("fit", no_args_is_help=True, epilog=FIT_EXAMPLES)(fit_command)
 app.command("predict", no_args_is_help=True, epilog=PREDICT_EXAMPLES)(predict_command)
