@@ -25,8 +25,8 @@ def first_rows(table: CsvTable | ParquetTable) -> Any:
     return max(parts, key=len)  # the parts around a bad line may differ in their types
 
 
-def kind_of(array: Any, name: str) -> str:
-    """Numbers, truth values or words; a ValueError for whatever else."""
+def kind_of(array: Any, name: str, typed: bool) -> str:
+    """Numbers, truth values or words; a ValueError for whatever else. With `typed`, the file says what words are."""
     import pyarrow as pa
 
     kind = array.type
@@ -35,7 +35,7 @@ def kind_of(array: Any, name: str) -> str:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return NUMBER
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return kind_of_words(array)
+        return WORDS if typed else kind_of_words(array)
     what = "is empty in the first rows" if pa.types.is_null(kind) else f"holds values of type {kind}"
     raise ValueError(
         f"column {name!r} {what}; leave it out with --drop {name}, or take it for words with --categorical {name}"
@@ -86,8 +86,11 @@ def make_encoding(
     used = [name for name in table.names if name != target and name not in drop]
     if not used:
         raise ValueError("no column is left to predict from")
-    kinds = {name: WORDS if name in categorical else kind_of(rows.column(name), name) for name in used}
-    target_kind = WORDS if target in categorical else kind_of(rows.column(target), target)
+    typed = isinstance(table, ParquetTable)
+    kinds = {
+        name: WORDS if name in categorical else kind_of(rows.column(name), name, typed) for name in (*used, target)
+    }
+    target_kind = kinds.pop(target)
     words = [name for name, kind in kinds.items() if kind == WORDS]
     found: dict[str, tuple[str, ...]] = {}
     if strings == ONE_HOT and words:
