@@ -1,6 +1,7 @@
 """Set functions, their multilinear extension, matroids, rounding and greedy baselines: pick k of n things."""
 
 from onesfw.submodular.base import Estimate, Function, enumerate_extension
+from onesfw.submodular.contention import contention_resolution
 from onesfw.submodular.coverage import Coverage
 from onesfw.submodular.custom import SetFunction, check_submodular
 from onesfw.submodular.extension import MultilinearExtension
@@ -16,6 +17,7 @@ from onesfw.submodular.oracle_matroids import (
     TransversalMatroid,
     TruncatedMatroid,
 )
+from onesfw.submodular.rounding import SwapRounding, decompose, deterministic_pipage, pipage, swap_round
 
 __all__ = [
     "Coverage",
@@ -33,9 +35,15 @@ __all__ = [
     "OracleMatroid",
     "PartitionMatroid",
     "SetFunction",
+    "SwapRounding",
     "TransversalMatroid",
     "TruncatedMatroid",
     "UniformMatroid",
     "check_submodular",
+    "contention_resolution",
+    "decompose",
+    "deterministic_pipage",
     "enumerate_extension",
+    "pipage",
+    "swap_round",
 ]

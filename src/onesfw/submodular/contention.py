@@ -1,0 +1,114 @@
+"""Contention resolution: from x to a set that obeys knapsacks and several capacities at once, at a stated loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from onesfw.sets import Knapsack
+from onesfw.submodular.base import as_point
+from onesfw.submodular.matroids import Matroid, PartitionMatroid, UniformMatroid
+from onesfw.submodular.seeds import generator
+
+Scheme = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
+
+
+def contention_resolution(x: Any, constraints: Any, key: Any = 0, *, b: float = 0.25) -> np.ndarray:
+    """A set S that obeys all constraints, with P(i ∈ S) ≥ balance · b x_i for monotone schemes.
+
+    R holds i with probability b x_i; each constraint drops some elements of R; S is what all of them keep. Then
+    E f(S) ≥ balance · F(b x), nothing more: neither the marginals nor F(x) are kept. A single matroid never needs this:
+    `swap_round` and `pipage` lose nothing there.
+
+    Rank-1 parts (Feige and Vondrák 2006): alone in its part, an element stays; otherwise i is kept with probability
+    (1/Σx)[Σ_{l∈R∖i} x_l/(|R| − 1) + Σ_{l∉R} x_l/|R|]. Knapsacks with sizes relative to the budget (Chekuri, Vondrák and
+    Zenklusen 2014): an element above 1/2 is kept where it is the only such one, and the others are dropped; without
+    one, i is kept where the rest of R is at most 1/2.
+
+    Args:
+        x: a point that satisfies every constraint.
+        constraints: one or several of `sets.Knapsack`, and `PartitionMatroid` or `UniformMatroid` with capacities 1.
+        key: an integer seed or a JAX key.
+        b: the share of x that R is drawn from, below 1/2 where there is a knapsack.
+    """
+    limits = list(constraints) if isinstance(constraints, Iterable) else [constraints]
+    if not limits:
+        raise ValueError("constraints is empty: give at least one knapsack or partition matroid")
+    schemes = [scheme_of(limit, b)[0] for limit in limits]
+    if not 0 < b <= 1:
+        raise ValueError(f"b must lie in (0, 1], got {b!r}")
+    point = b * as_point(x, size_of(limits[0]))
+    rng = generator(key)
+    drawn = rng.random(point.size) < point
+    kept = drawn.copy()
+    for scheme in schemes:
+        kept &= scheme(point, drawn, rng)
+    return np.flatnonzero(kept)
+
+
+def balance(x: Any, constraints: Any, *, b: float = 0.25) -> float:
+    """The guarantee c of `contention_resolution`: P(i kept | i drawn) ≥ c for every i; intersections multiply."""
+    limits = list(constraints) if isinstance(constraints, Iterable) else [constraints]
+    point = b * as_point(x, size_of(limits[0]))
+    return float(np.prod([scheme_of(limit, b)[1](point) for limit in limits]))
+
+
+def size_of(limit: Any) -> int:
+    """The number of elements that a constraint speaks of."""
+    return limit.n if isinstance(limit, Matroid) else int(np.size(limit.costs))
+
+
+def scheme_of(limit: Any, b: float) -> tuple[Scheme, Callable[[np.ndarray], float]]:
+    """A constraint's scheme, and its balance at a point that is scaled by b already."""
+    if isinstance(limit, PartitionMatroid | UniformMatroid) and np.all(limit.capacities <= 1):
+        groups = limit.groups
+        count = limit.capacities.size
+
+        def worst(point: np.ndarray) -> float:
+            sums = np.bincount(groups, point, count)
+            gone = np.exp(np.bincount(groups, np.log1p(-np.minimum(point, 1 - 1e-12)), count))
+            return float(np.min(np.where(sums > 0, (1 - gone) / np.where(sums > 0, sums, 1.0), 1.0)))
+
+        return lambda point, drawn, rng: fair(point, drawn, groups, limit.capacities, rng), worst
+    if isinstance(limit, Knapsack):
+        if b >= 0.5:
+            raise ValueError(f"b must be below 1/2 where there is a knapsack, got {b!r}")
+        sizes = np.asarray(limit.costs) / float(limit.budget)
+        return lambda point, drawn, rng: fit(sizes, drawn), lambda point: 1 - 2 * b
+    if isinstance(limit, Matroid):
+        raise TypeError(
+            f"contention resolution serves knapsacks and matroids of rank-1 parts, not {type(limit).__name__} with "
+            "larger capacities; a single matroid is rounded without loss by swap_round or pipage"
+        )
+    raise TypeError(f"constraints must hold Knapsack sets or matroids, got {limit!r}")
+
+
+def fair(
+    point: np.ndarray, drawn: np.ndarray, groups: np.ndarray, capacities: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """At most one element per part, by the fair scheme."""
+    kept = np.zeros(point.size, bool)
+    for g in np.unique(groups[drawn]):
+        if capacities[g] == 0:
+            continue
+        part = groups == g
+        inside = np.flatnonzero(part & drawn)
+        if inside.size == 1:
+            kept[inside] = True
+            continue
+        total, of_drawn = point[part].sum(), point[inside].sum()
+        chances = ((of_drawn - point[inside]) / (inside.size - 1) + (total - of_drawn) / inside.size) / total
+        kept[rng.choice(inside, p=chances / chances.sum())] = True
+    return kept
+
+
+def fit(sizes: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """What the knapsack's scheme keeps."""
+    large = drawn & (sizes > 0.5)
+    if large.any():
+        alone = large & (sizes <= 1.0)
+        return alone if large.sum() == 1 else np.zeros(drawn.size, bool)
+    total = sizes[drawn].sum()
+    return drawn & (total - sizes <= 0.5)

@@ -1,0 +1,245 @@
+"""From x in the polytope of a matroid's bases to a base, without loss: swap rounding and pipage.
+
+Both keep the marginals, P(i ∈ S) = x_i, and E f(S) ≥ F(x) for every submodular f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from onesfw.submodular.base import Function, as_point
+from onesfw.submodular.matroids import LaminarMatroid, Matroid, PartitionMatroid, UniformMatroid
+from onesfw.submodular.seeds import generator, seed_of
+
+WHOLE = 1e-9  # an entry this near to 0 or 1 counts as whole
+ACCURACY = 1e-6  # of x as a mixture of bases
+Grouped = UniformMatroid | PartitionMatroid
+
+
+class SwapRounding:
+    """A base B with E 1_B = the mean of the bases merged so far, kept as they come: O(k) memory.
+
+    merge(B₁, β₁; B₂, β₂) (Chekuri, Vondrák and Zenklusen 2010): while the two differ, take i ∈ B₁∖B₂ and j ∈ B₂∖B₁
+    such that B₁ − i + j and B₂ − j + i are bases; with probability β₁/(β₁ + β₂) j becomes i in B₂, otherwise i becomes
+    j in B₁. In uniform and partition matroids every pair of a group will do: O(k) a merge. Otherwise the independence
+    oracle looks for one: O(k²) calls.
+
+    Args:
+        matroid: whose bases are merged.
+        seed: of the coins.
+    """
+
+    def __init__(self, matroid: Matroid, seed: int) -> None:
+        self.matroid = matroid
+        self.rng = np.random.default_rng(seed)
+        self.coins = np.array([seed % 2**64], np.uint64)
+        self.base: np.ndarray | None = None
+        self.layout: np.ndarray | None = None
+        if isinstance(matroid, Grouped):
+            self.layout = np.concatenate([[0], np.cumsum(matroid.capacities)])
+            self.marks = np.zeros(matroid.n, np.uint8)
+
+    def merge(self, vertex: np.ndarray, share: float) -> None:
+        """The base after the mean becomes (1 − share) · mean + share · 1_vertex.
+
+        In a uniform or partition matroid `vertex` must list the elements group by group, as `grouped` does.
+        """
+        if self.base is None:
+            self.base = np.array(vertex)
+        elif self.layout is not None:
+            from onesfw.submodular.kernels import merge_by_group
+
+            merge_by_group(self.base, vertex, 1.0 - share, self.layout, self.marks, self.coins)
+        else:
+            self.base = merged(self.matroid, self.base, vertex, share, self.rng)
+
+    def result(self) -> np.ndarray:
+        """The base, in increasing order of indices."""
+        if self.base is None:
+            raise ValueError("nothing was merged yet: there is no base")
+        return np.sort(self.base).astype(np.int64)
+
+
+def merged(
+    matroid: Matroid, base: np.ndarray, vertex: np.ndarray, share: float, rng: np.random.Generator
+) -> np.ndarray:
+    """One merge by the independence oracle."""
+    first, second = {int(i) for i in base}, {int(i) for i in vertex}
+    while first != second:
+        i = min(first - second)
+        for j in sorted(second - first):
+            if matroid.independent([*(first - {i}), j]) and matroid.independent([*(second - {j}), i]):
+                break
+        else:
+            raise ValueError("swap rounding found no exchange between two bases: the oracle is not a matroid's")
+        if rng.random() < share:
+            first = first - {i} | {j}
+        else:
+            second = second - {j} | {i}
+    return np.array(sorted(first))
+
+
+def grouped(matroid: Matroid, base: np.ndarray) -> np.ndarray:
+    """A base in the order that `SwapRounding.merge` wants: group by group where the matroid has groups."""
+    if isinstance(matroid, Grouped):
+        return base[np.argsort(matroid.groups[base], kind="stable")]
+    return base
+
+
+def swap_round(x: Any, matroid: Matroid, key: Any = 0) -> np.ndarray:
+    """A base S with P(i ∈ S) = x_i and E f(S) ≥ F(x), by swap rounding of x as a mixture of bases.
+
+    Args:
+        x: in the polytope of the matroid's bases.
+        matroid: any matroid.
+        key: an integer seed or a JAX key.
+    """
+    bases, weights = decompose(x, matroid)
+    rounding = SwapRounding(matroid, seed_of(key))
+    total = 0.0
+    for base, weight in zip(bases, weights, strict=True):
+        total += float(weight)
+        rounding.merge(grouped(matroid, base), float(weight) / total)
+    return rounding.result()
+
+
+def decompose(x: Any, matroid: Matroid) -> tuple[list[np.ndarray], np.ndarray]:
+    """Bases and weights with x = Σ weight · 1_base.
+
+    Uniform and partition matroids: lay the entries of each group end to end and read off, for u from 0 to 1, who covers
+    u, u + 1, u + 2, …: at most n + 1 different bases. Otherwise Wolfe's nearest-point method: the base farthest in the
+    direction of what is still missing joins, and non-negative least squares finds the weights anew.
+    """
+    point = in_polytope(x, matroid)
+    if isinstance(matroid, Grouped):
+        return read_off(point, matroid)
+    bases = [matroid.base(point)]
+    for _ in range(4 * matroid.n + 10):
+        columns = np.zeros((matroid.n + 1, len(bases)))
+        for q, base in enumerate(bases):
+            columns[base, q] = 1.0
+        columns[-1] = matroid.n  # Σ weights = 1, weighted so that it holds
+        weights, _ = nnls(columns, np.append(point, matroid.n))
+        left = point - columns[:-1] @ weights
+        if np.max(np.abs(left)) <= ACCURACY:
+            kept = weights > 0
+            return [base for base, keep in zip(bases, kept, strict=True) if keep], weights[kept] / weights.sum()
+        bases = [base for base, weight in zip(bases, weights, strict=True) if weight > 0] + [matroid.base(left)]
+    raise ValueError("x must lie in the polytope of the matroid's bases: it is no mixture of bases")
+
+
+def read_off(point: np.ndarray, matroid: Grouped) -> tuple[list[np.ndarray], np.ndarray]:
+    """The mixture for a matroid with groups: entries laid end to end, by group."""
+    order = np.argsort(matroid.groups, kind="stable")
+    ends = np.cumsum(point[order])
+    borders = np.concatenate([[0], np.cumsum(matroid.capacities)])
+    sizes = np.bincount(matroid.groups, minlength=matroid.capacities.size)
+    last = np.cumsum(sizes) - 1
+    ends[last[sizes > 0]] = borders[1:][sizes > 0]  # whole sums up to rounding
+    cuts = np.unique(np.concatenate([[0.0, 1.0], np.round(ends % 1.0, 12) % 1.0]))
+    starts, widths = cuts[:-1], np.diff(cuts)
+    bases = []
+    for middle in starts + widths / 2:
+        places = np.searchsorted(ends, middle + np.arange(borders[-1]), side="right")
+        bases.append(np.sort(order[places]))
+    return bases, widths
+
+
+def in_polytope(x: Any, matroid: Matroid) -> np.ndarray:
+    """x, checked against what every mixture of bases satisfies."""
+    point = as_point(x, matroid.n)
+    rank = matroid.rank
+    if abs(point.sum() - rank) > ACCURACY * max(1, rank):
+        raise ValueError(
+            f"x must add up to the matroid's rank, {rank}, got {point.sum():g}; it must be a mixture of bases"
+        )
+    if np.min(rooms(point, matroid), initial=0.0) < -10 * ACCURACY * max(1, rank):
+        raise ValueError("x must lie in the polytope of the matroid's bases: it exceeds a capacity")
+    return point
+
+
+def rooms(point: np.ndarray, matroid: Matroid) -> np.ndarray:
+    """What is left of each capacity; nothing where a matroid has none."""
+    if isinstance(matroid, Grouped):
+        return matroid.capacities - np.bincount(matroid.groups, point, matroid.capacities.size)
+    return matroid.capacities - matroid.masks @ point if isinstance(matroid, LaminarMatroid) else np.zeros(0)
+
+
+def families(matroid: Matroid) -> list[np.ndarray]:
+    """The sets with a capacity, smaller ones first, and the whole; a sentence for matroids that have none."""
+    whole = np.arange(matroid.n)
+    if isinstance(matroid, UniformMatroid):
+        return [whole]
+    if isinstance(matroid, PartitionMatroid):
+        return [*(np.flatnonzero(matroid.groups == g) for g in range(matroid.capacities.size)), whole]
+    if isinstance(matroid, LaminarMatroid):
+        return [*(np.flatnonzero(mask) for mask in matroid.masks), whole]
+    raise TypeError(
+        f"pipage serves uniform, partition and laminar matroids; for {type(matroid).__name__} it would need submodular "
+        "minimisation: use rounding='swap'"
+    )
+
+
+def pipage(x: Any, matroid: Matroid, key: Any = 0) -> np.ndarray:
+    """A base S with P(i ∈ S) = x_i and E f(S) ≥ F(x), by randomised pipage. O(support) moves.
+
+    Two fractional entries of the smallest set that holds two of them move against each other until one is whole, up
+    or down with the probabilities that keep their expectation; along such a direction F is convex.
+
+    Args:
+        x: in the polytope of the matroid's bases.
+        matroid: uniform, partition or laminar.
+        key: an integer seed or a JAX key.
+    """
+    rng = generator(key)
+
+    def upwards(point: np.ndarray, i: int, j: int, rise: float, fall: float) -> bool:
+        return bool(rng.random() * (rise + fall) < fall)
+
+    return move_pairs(x, matroid, upwards)
+
+
+def deterministic_pipage(x: Any, matroid: Matroid, function: Function) -> np.ndarray:
+    """A base S with f(S) ≥ F(x), by pipage towards the larger F (Ageev and Sviridenko 2004).
+
+    Args:
+        x: in the polytope of the matroid's bases.
+        matroid: uniform, partition or laminar.
+        function: with a closed-form extension over finitely many ω, so that F is exact.
+    """
+    if not function.closed_form or function.omegas is None:
+        raise TypeError(
+            f"deterministic pipage needs the exact F, which {type(function).__name__} has not; use rounding='swap' or "
+            "rounding='pipage'"
+        )
+
+    def upwards(point: np.ndarray, i: int, j: int, rise: float, fall: float) -> bool:
+        def at(shift: float) -> float:
+            moved = point.copy()
+            moved[i], moved[j] = moved[i] + shift, moved[j] - shift
+            return function.extension(moved)[0]
+
+        return at(rise) >= at(-fall)
+
+    return move_pairs(x, matroid, upwards)
+
+
+def move_pairs(x: Any, matroid: Matroid, upwards: Callable[..., bool]) -> np.ndarray:
+    """Pipage, `upwards` deciding each move of x_i by +rise or −fall (and of x_j against it)."""
+    point = in_polytope(x, matroid).copy()
+    for members in families(matroid):
+        fractional = [int(i) for i in members if WHOLE < point[i] < 1 - WHOLE]
+        while len(fractional) > 1:
+            i, j = fractional[-2:]
+            rise, fall = min(1 - point[i], point[j]), min(point[i], 1 - point[j])
+            shift = rise if upwards(point, i, j, rise, fall) else -fall
+            point[i], point[j] = point[i] + shift, point[j] - shift
+            for place in (j, i):
+                if not WHOLE < point[place] < 1 - WHOLE:
+                    point[place] = np.round(point[place])
+                    fractional.remove(place)
+    return matroid.base(point)  # at most one entry is left between 0 and 1, by rounding errors
