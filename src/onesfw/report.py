@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from onesfw.pictures import picture_ending, save_figure
 from onesfw.result import Result
 from onesfw.status import Status
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MISSING = "not measured"
 WIDTH = 78
-ENDINGS = (".png", ".pdf", ".svg")
 BAND = (0.1, 0.9)  # quantiles over replicates
 Format = Callable[[float], str]
 
@@ -170,7 +169,8 @@ def plot(result: Result, path: str | Path | None = None, optimum: float | None =
     """Value (or its distance to `optimum`) and gap against samples, log-log where positive; see `Result.plot`."""
     from matplotlib.figure import Figure
 
-    ending = None if path is None else picture_ending(path)
+    if path is not None:
+        picture_ending(path)  # before any work
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     count = "" if result.replicates is None else f", {result.replicates} replicates"
@@ -188,23 +188,9 @@ def plot(result: Result, path: str | Path | None = None, optimum: float | None =
     label = "max ⟨∇F(x), x − v⟩ over v in K" if result.sense == "minimize" else "max ⟨∇F(x), v − x⟩ over v in K"
     draw(right, result, gap, result.trace.gap_stderr, result.gap, label)
     right.set_title("Frank-Wolfe gap", fontsize=10)
-    if path is not None and ending is not None:
-        from onesfw.storage import write_whole
-
-        picture = io.BytesIO()
-        figure.savefig(picture, format=ending[1:], dpi=150)
-        write_whole(path, picture.getvalue())
+    if path is not None:
+        save_figure(figure, path)
     return figure
-
-
-def picture_ending(path: str | Path) -> str:
-    """The ending that names the picture's format, or a sentence."""
-    ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
-        raise ValueError(
-            f"{str(path)!r} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}: the ending is the format"
-        )
-    return ending
 
 
 def draw(axes: Axes, result: Result, values: Any, errors: Any, final: Any, label: str, always_log: bool = True) -> None:

@@ -65,7 +65,7 @@ class Outputs:
 
     def check(self) -> None:
         """Raise a sentence where a file cannot be written, before a run is spent on it."""
-        from onesfw.report import picture_ending
+        from onesfw.pictures import picture_ending
         from onesfw.storage import check_target
 
         if self.plot is not None:

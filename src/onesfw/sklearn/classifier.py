@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from onesfw.sklearn.linear import LinearOneSFW
 from onesfw.sparse import LOSSES, Examples, examples
+from onesfw.sparse.examples import read_only
 
 
 class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
@@ -143,7 +144,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         rows = examples(X, np.where(y == first, 1.0, -1.0), weights, self.n_features_in_, LOSSES[self.loss])
         if len(self.classes_) == 2:
             return [rows]
-        return [replace(rows, targets=np.where(y == label, 1.0, -1.0)) for label in self.classes_]
+        return [replace(rows, targets=read_only(np.where(y == label, 1.0, -1.0))) for label in self.classes_]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """⟨a, x⟩ + intercept: positive for the second of two classes; one column a class where there are more."""

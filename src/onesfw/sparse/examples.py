@@ -53,10 +53,19 @@ def examples(rows: Any, targets: Any, weights: Any, n_features: int, loss: Loss)
     if not np.isfinite(values).all():
         raise ValueError("rows must be finite: replace NaN and infinity before training")
     targets = check_targets(targets, matrix.shape[0], loss)
+    indices = np.ascontiguousarray(matrix.indices, np.int32).view(np.uint32)
+    weights = check_weights(weights, matrix.shape[0])
     return Examples(
-        np.ascontiguousarray(matrix.indptr, np.int64), np.ascontiguousarray(matrix.indices, np.int32).view(np.uint32),
-        np.ascontiguousarray(values), targets, check_weights(weights, matrix.shape[0]), n_features,
+        read_only(np.ascontiguousarray(matrix.indptr, np.int64)), read_only(indices),
+        read_only(np.ascontiguousarray(values)), read_only(targets), read_only(weights), n_features,
     )  # fmt: skip
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written to: a kernel is compiled anew for arrays that can and for those that cannot."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def check_targets(targets: Any, size: int, loss: Loss) -> np.ndarray:

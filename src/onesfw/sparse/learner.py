@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from onesfw.arguments import choose, number, whole_number
 from onesfw.sparse import one_hot
@@ -143,12 +144,10 @@ class Learner:
     def compile(self, value_type: Any = np.float64) -> float:
         """Compile the kernel, or load it from the cache, without a step; the seconds it took."""
         started = time.perf_counter()
-        values = np.zeros(0, np.float32 if value_type == np.float32 else np.float64)
-        nothing = np.zeros(0)
-        empty = Examples(
-            np.zeros(1, np.int64), np.zeros(0, np.uint32), values, nothing, nothing, self.settings.n_features
-        )
-        self.run_kernel(empty, np.zeros(0, np.int64), nothing, nothing)
+        width = self.settings.n_features
+        empty = scipy.sparse.csr_array((0, width), dtype=np.float32 if value_type == np.float32 else np.float64)
+        data = examples(empty, np.zeros(0), None, width, self.settings.loss_function)
+        self.run_kernel(data, np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
         return time.perf_counter() - started
 
     @property
