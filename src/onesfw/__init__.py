@@ -1,7 +1,26 @@
 """onesfw: constrained stochastic optimisation from one sample per iteration, without projections."""
 
+from importlib import import_module
+from typing import Any
+
 from onesfw import sets, submodular, theory, zoo
-from onesfw.algorithms import Algorithm, frank_wolfe, minibatch_sfw, momentum_sfw, one_sfw, spider_fw
+from onesfw.algorithms import (
+    Algorithm,
+    frank_wolfe,
+    minibatch_sfw,
+    momentum_sfw,
+    normalized_fw,
+    one_sfw,
+    online_fw,
+    projected_sgd,
+    saga_fw,
+    scg_plus_plus,
+    spider_fw,
+    storc,
+    storm,
+    svfw,
+    svrf,
+)
 from onesfw.objectives import Expectation, FiniteSum, NonOblivious
 from onesfw.result import Result, Trace
 from onesfw.solve import maximize, minimize
@@ -9,6 +28,16 @@ from onesfw.status import Status
 from onesfw.submodular.extension import MultilinearExtension
 
 __version__ = "0.1.0"
+
+LAZY = {"radius_path": "onesfw.sparse.path"}  # what needs numba loads it when it is asked for
+
+
+def __getattr__(name: str) -> Any:
+    """The public names that are imported late."""
+    if name not in LAZY:
+        raise AttributeError(f"module 'onesfw' has no attribute {name!r}")
+    return getattr(import_module(LAZY[name]), name)
+
 
 __all__ = [
     "Algorithm",
@@ -24,10 +53,20 @@ __all__ = [
     "minibatch_sfw",
     "minimize",
     "momentum_sfw",
+    "normalized_fw",
     "one_sfw",
+    "online_fw",
+    "projected_sgd",
+    "radius_path",
+    "saga_fw",
+    "scg_plus_plus",
     "sets",
     "spider_fw",
+    "storc",
+    "storm",
     "submodular",
+    "svfw",
+    "svrf",
     "theory",
     "zoo",
 ]

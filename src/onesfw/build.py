@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onesfw import capabilities, schedules, trees
+from onesfw import schedules, trees
 from onesfw.algorithms import MAXIMISED, Algorithm
 from onesfw.arguments import number, whole_number
 from onesfw.batches import MOST_SAMPLES
-from onesfw.driver import Run
 from onesfw.evaluate import evaluation_steps, evaluator_for, number_from
 from onesfw.objectives import Objective
+from onesfw.run import Run
 from onesfw.sets import ConvexSet, VectorSet
 from onesfw.sets.base import is_shape
 from onesfw.trees import Array, Tree
@@ -56,8 +56,7 @@ def build_run(
     if greedy:
         check_continuous_greedy(start, given, constraint, algorithm.setting, gap_tol)
     x0 = trees.zeros_like(inside) if greedy else inside
-    estimator = algorithm.estimator(objective)
-    capabilities.check(estimator.needs, objective.offers, algorithm.name, type(objective).__name__)
+    estimator = algorithm.estimator_for(objective)
     samples = estimator.drawn(objective, steps, steps)
     if max(samples, steps) > MOST_SAMPLES:
         raise ValueError(

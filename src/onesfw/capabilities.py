@@ -7,11 +7,13 @@ from collections.abc import Set
 OBLIVIOUS = "samples whose distribution does not depend on x"
 DENSITY = "a log-density of the samples"
 FULL_GRADIENT = "a full gradient"
+ROWS = "numbered rows"
 
 REMEDIES = {
-    OBLIVIOUS: "write the objective as Expectation or FiniteSum, or choose one of the corrections 'hessian', "
-    "'difference' and 'importance'",
+    OBLIVIOUS: "write the objective as Expectation or FiniteSum, or choose a method whose samples may depend on x, "
+    "such as one_sfw, momentum_sfw, minibatch_sfw or scg_plus_plus",
     DENSITY: "write the objective as NonOblivious with log_prob=",
+    ROWS: "write the objective as FiniteSum",
     FULL_GRADIENT: "write the objective as FiniteSum; a deterministic function is a FiniteSum over one row",
 }
 

@@ -5,57 +5,25 @@ from __future__ import annotations
 import bisect
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from onesfw import loop, trees
-from onesfw.algorithms import Algorithm
 from onesfw.checkpoint import Checkpoint, Saved
 from onesfw.compilation import Program, split
-from onesfw.estimators import Estimator
 from onesfw.evaluate import CONFIDENCE, Evaluation, evaluator_for, number_from
-from onesfw.objectives import Objective
 from onesfw.progress import ProgressBar
-from onesfw.schedules import require_range
-from onesfw.sets import ConvexSet
+from onesfw.run import Run, Told, schedules
 from onesfw.status import Status
-from onesfw.steps import Step
 from onesfw.trees import Array, Tree
 
 CHUNK_SECONDS = 0.25
 GROWTH = 8  # of a chunk's length over the one before, while its speed is still unknown
-
-Callback = Callable[[dict[str, Any], Tree], Any]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A checked problem: everything a run needs but its key."""
-
-    objective: Objective
-    constraint: ConvexSet
-    algorithm: Algorithm
-    estimator: Estimator
-    step: Step
-    """The algorithm's, fitted to the constraint."""
-    x0: Tree
-    """x_1"""
-    inside: Tree
-    """A member of K, for a run that ends before its first step."""
-    steps: int
-    sign: int
-    """+1 minimises, −1 maximises: the only place where the two differ."""
-    evaluate: Any = None
-    pauses: Sequence[int] = ()
-    """After which steps to evaluate."""
-    gap_tol: float | None = None
-    time_limit: float | None = None
-    callbacks: Sequence[Callback] = ()
 
 
 @dataclass
@@ -121,34 +89,6 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
         start=start,
         seconds=program.seconds + (evaluation.seconds if evaluation else 0.0),
     )
-
-
-class Told(NamedTuple):
-    """What the compiled loop is told about the steps of a chunk: arrays of a fixed length."""
-
-    rho: Array
-    weight: Array
-    plan: Tree
-
-
-def schedules(run: Run, first: int, count: int) -> tuple[Told, np.ndarray]:
-    """ρ, the step's weights and the estimator's plan for a chunk, computed in float64 and cast; and the weights."""
-    algorithm, steps, dtype = run.algorithm, run.steps, trees.dtype_of(run.x0)
-    t = np.arange(first, first + count, dtype=np.int64)
-    rho = np.where(t == 1, 1.0, algorithm.rho(t, steps))
-    eta = algorithm.eta(t + algorithm.t0, steps)
-    require_range(rho, t, "rho")  # long runs were checked on a grid of steps only
-    require_range(eta, t + algorithm.t0, "eta", run.step.largest)
-
-    def padded(values: Any, dtype: Any) -> Array:
-        values = np.asarray(values)
-        full = np.zeros((loop.CHUNK, *values.shape[1:]), values.dtype)
-        full[:count] = values
-        return jnp.asarray(full, dtype)
-
-    plan = jax.tree.map(lambda sizes: padded(sizes, jnp.int32), run.estimator.plan(t, steps))
-    weight = run.step.weights(t, eta, steps)
-    return Told(padded(rho, dtype), padded(weight, dtype), plan), weight
 
 
 @dataclass
@@ -267,12 +207,15 @@ class Driver:
         return [Status.NOT_FINITE if b else Status.COMPANION for b in broken]
 
     def current(self) -> Tree:
-        """The member of K that the run would return now, x_{t+1} after t steps."""
+        """The point that is looked at: x_{t+1} after t steps, or the mean of the iterates where that is the output."""
+        average = self.run.algorithm.output == "average" and self.done > 0
+        return self.state.chosen if average else self.iterate()
+
+    def iterate(self) -> Tree:
+        """The last iterate as a member of K."""
         if self.done == 0:
             like = self.state.previous
             return jax.tree.map(lambda leaf, x: jnp.broadcast_to(leaf, x.shape), self.run.inside, like)
-        if self.run.algorithm.output == "average":
-            return self.state.chosen
         return self.run.step.output(self.state.step, self.weight)
 
     def look(self) -> list[Status] | None:
@@ -321,18 +264,18 @@ class Driver:
 
     def finish(self, status: list[Status]) -> Outcome:
         """The outcome, with the paper's output measured once more where it is not the last iterate."""
-        last = self.current()
+        x = self.current()
         if self.measured is None:
-            self.measured = self.measure(last)
+            self.measured = self.measure(x)
         if not self.rows or self.rows[-1]["step"] != self.done:
             self.rows.append(self.row(self.measured))
-        x, final = last, self.measured
+        final = self.measured
         if self.run.algorithm.output == "random" and Status.GAP_REACHED not in status:
             x = self.state.chosen
             final = self.measure(x)
         return Outcome(
             x,
-            last,
+            self.iterate(),
             self.state,
             status,
             self.done,

@@ -16,7 +16,7 @@ from onesfw import trees
 from onesfw.batches import Batches
 from onesfw.checkpoint import digest
 from onesfw.compilation import split
-from onesfw.driver import Run
+from onesfw.run import Run
 from onesfw.schedules import Schedule
 from onesfw.trees import Array, Tree
 
@@ -41,12 +41,13 @@ def fingerprint(run: Run, key: Array, replicates: int | None) -> dict[str, str]:
 
     objective_text, captured = traced(oracle, objective_arrays, key, run.x0)
     constraint_text, held = traced(vertex, constraint_arrays, run.x0)
+    method = f"{settings_of(run.estimator)}{run.step.settings}"
     parts = {
         "version of JAX": jax.__version__,
         "objective": f"{type(run.objective).__name__} {digest(objective_text)}",
         "data": digest(*objective_arrays, *captured),
         "constraint": f"{type(run.constraint).__name__} {digest(constraint_text, *constraint_arrays, *held)}",
-        "algorithm": f"{algorithm.summary} {settings_of(run.estimator)} {digest(*schedule_values(run))}",
+        "algorithm": f"{algorithm.summary} {method} {digest(*schedule_values(run))}",
         "sense": "minimize" if run.sign > 0 else "maximize",
         "x0": f"{trees.describe(run.x0)} {trees.dtype_of(run.x0)} {digest(*jax.tree.leaves(run.x0))}",
         "key": digest(jax.random.key_data(key)),

@@ -13,7 +13,7 @@ from onesfw import trees
 from onesfw.estimators import Estimator
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
-from onesfw.steps import Step, StepState
+from onesfw.steps import Step
 from onesfw.trees import Array, Tree
 
 CHUNK = 1 << 16  # steps whose ρ and η are handed over at once
@@ -25,7 +25,7 @@ UNROLL = 4  # steps in one turn of the compiled loop: saves copies of the state,
 class RunState(NamedTuple):
     """Everything step t + 1 needs of the past."""
 
-    step: StepState
+    step: Tree
     previous: Tree
     """x_{t−1}"""
     estimate: Tree

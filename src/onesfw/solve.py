@@ -16,13 +16,14 @@ from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
 from onesfw.arguments import whole_number
 from onesfw.build import as_key, build_run, require_types, starting_point
 from onesfw.checkpoint import Checkpoint, open_folder
-from onesfw.driver import Driver, Outcome, Run, compile_run
+from onesfw.driver import Driver, Outcome, compile_run
 from onesfw.evaluate import Evaluation
 from onesfw.fingerprint import fingerprint
 from onesfw.interrupts import catch_interrupt
 from onesfw.objectives import Objective
 from onesfw.progress import ProgressBar
 from onesfw.result import Result, make_trace, stack, stack_traces
+from onesfw.run import Run
 from onesfw.sets import ConvexSet
 from onesfw.trees import Array, Tree
 

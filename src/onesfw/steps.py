@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from onesfw import trees
 from onesfw.trees import Array, Tree
@@ -35,35 +36,38 @@ class Step(eqx.Module):
         return self
 
     @abc.abstractmethod
-    def init(self, x: Tree, horizon: Any) -> StepState:
+    def init(self, x: Tree, horizon: Any) -> Tree:
         """The state at x_1, for a run of `horizon` steps."""
 
     @abc.abstractmethod
-    def point(self, state: StepState) -> Tree:
+    def point(self, state: Tree) -> Tree:
         """x_t."""
 
     @abc.abstractmethod
-    def advance(self, state: StepState, vertex: Tree, weight: Array) -> StepState:
+    def advance(self, state: Tree, vertex: Tree, weight: Array) -> Tree:
         """The state at x_{t+1}."""
 
-    def move(
-        self, constraint: Any, state: StepState, direction: Tree, memory: Tree, weight: Array
-    ) -> tuple[StepState, Tree]:
+    def move(self, constraint: Any, state: Tree, direction: Tree, memory: Tree, weight: Array) -> tuple[Tree, Tree]:
         """The state at x_{t+1} and the oracle's memory: one call of the oracle at `direction`, then `advance`."""
         vertex, memory = constraint.lmo_from(direction, memory)
         vertex = jax.tree.map(lambda v, leaf: v.astype(leaf.dtype), vertex, direction)
         return self.advance(state, vertex, weight), memory
 
-    def lmo_calls(self, state: StepState, steps: int) -> Any:
+    def lmo_calls(self, state: Tree, steps: int) -> Any:
         """How often the oracle was asked in the first `steps` steps."""
         return steps
+
+    @property
+    def settings(self) -> str:
+        """What decides the course of a run beside η, for a checkpoint's fingerprint."""
+        return ""
 
     def weights(self, t: np.ndarray, eta: np.ndarray, horizon: int) -> np.ndarray:
         """What `advance` takes for η_t, computed in float64 on the host: a row for each step t."""
         return eta
 
     @abc.abstractmethod
-    def output(self, state: StepState, total_weight: float) -> Tree:
+    def output(self, state: Tree, total_weight: float) -> Tree:
         """A member of K after the steps done so far, whose weights add up to `total_weight`."""
 
 
@@ -112,3 +116,174 @@ class ContinuousGreedyStep(Step):
 
     def output(self, state: StepState, total_weight: float) -> Tree:
         return jax.tree.map(lambda total: total / (total_weight or 1.0), state.total)
+
+
+class BelowStep(ContinuousGreedyStep):
+    """Continuous greedy for F that need not be monotone: v_t = argmax ⟨d, v⟩ over v in K with v ≤ ū − x_t.
+
+    ū is the top of the box around K, which must be down-closed. Algorithm NMSCG of Mokhtari, Hassani and Karbasi
+    (2018), 1/e of the optimum.
+    """
+
+    top: Tree = None
+
+    def fit(self, constraint: Any, like: Tree) -> Step:
+        try:
+            jax.eval_shape(constraint.lmo_below, trees.shapes(like), trees.shapes(like))
+        except NotImplementedError as error:
+            raise ValueError(f"constraint: {error}") from error
+        lower, upper = constraint.bounds(like)
+        if any(bool(jnp.any(leaf != 0)) for leaf in jax.tree.leaves(lower)):
+            raise ValueError("constraint: the nonmonotone_dr setting needs a down-closed set, which holds 0")
+        return BelowStep(jax.tree.map(np.asarray, upper))
+
+    def move(
+        self, constraint: Any, state: StepState, direction: Tree, memory: Tree, weight: Array
+    ) -> tuple[StepState, Tree]:
+        room = jax.tree.map(lambda top, x: jnp.maximum(top - x, 0), self.top, self.point(state))
+        return self.advance(state, constraint.lmo_below(direction, room), weight), memory
+
+
+class NormalizedStep(FrankWolfeStep):
+    """x_{t+1} = x_t + η_t D (v_t − x_t)/‖v_t − x_t‖, at most as far as v_t; D is the diameter of K."""
+
+    diameter: Any = None
+
+    def fit(self, constraint: Any, like: Tree) -> Step:
+        return NormalizedStep(np.float64(diameter_of(constraint, like)))
+
+    def advance(self, state: StepState, vertex: Tree, weight: Array) -> StepState:
+        distance = jnp.sqrt(trees.squared_norm(trees.subtract(vertex, state.total)))
+        reach = weight * jnp.asarray(self.diameter, weight.dtype)
+        share = jnp.minimum(reach / jnp.maximum(distance, jnp.finfo(weight.dtype).tiny), 1.0)
+        return FrankWolfeStep.advance(self, state, vertex, share)
+
+
+class ProjectedStep(Step):
+    """x_{t+1} = the projection of x_t − η_t d_t onto K. No oracle call."""
+
+    largest: ClassVar[float] = np.inf
+
+    def fit(self, constraint: Any, like: Tree) -> Step:
+        try:
+            jax.eval_shape(constraint.project, trees.shapes(like))
+        except NotImplementedError as error:
+            raise ValueError(f"constraint: {error}, such as one_sfw") from error
+        return self
+
+    def init(self, x: Tree, horizon: Any) -> StepState:
+        return StepState(x, (), jnp.ones((), trees.dtype_of(x)))
+
+    def point(self, state: StepState) -> Tree:
+        return state.total
+
+    def advance(self, state: StepState, vertex: Tree, weight: Array) -> StepState:
+        return StepState(vertex, (), state.divisor)
+
+    def move(
+        self, constraint: Any, state: StepState, direction: Tree, memory: Tree, weight: Array
+    ) -> tuple[StepState, Tree]:
+        target = jax.tree.map(lambda x, d: x - weight * d, state.total, direction)
+        return self.advance(state, constraint.project(target), weight), memory
+
+    def lmo_calls(self, state: StepState, steps: int) -> Any:
+        return 0
+
+    def output(self, state: StepState, total_weight: float) -> Tree:
+        return state.total
+
+
+class SlidingState(NamedTuple):
+    """The three sequences of conditional gradient sliding, and the oracle calls so far."""
+
+    x: Tree
+    y: Tree
+    z: Tree
+    calls: Array
+
+
+class SlidingStep(Step):
+    """Accelerated sliding (Lan and Zhou 2016): x_k ≈ argmin ⟨d, x⟩ + (β_k/2)‖x − x_{k−1}‖² over K by Frank-Wolfe.
+
+    The gradient is asked for at z_k = (1 − γ_k) y_{k−1} + γ_k x_{k−1}; y_k = (1 − γ_k) y_{k−1} + γ_k x_k is the output.
+    With N steps in an epoch, β_k = 3L/k and the inner Frank-Wolfe, with exact steps, ends at the gap 2LD²/(Nk), or
+    after `most` calls of the oracle. γ is the schedule η. An epoch begins with x_0 = y_0 = y of the last one.
+    """
+
+    epochs: Any = eqx.field(static=True)
+    """t ↦ its place (epoch, k, length)"""
+    smoothness: float = eqx.field(static=True)
+    most: int = eqx.field(static=True)
+    gamma: Any = eqx.field(static=True)
+    """t ↦ γ_t, which the step before must know"""
+    diameter: float = eqx.field(static=True, default=1.0)
+
+    def fit(self, constraint: Any, like: Tree) -> Step:
+        return SlidingStep(self.epochs, self.smoothness, self.most, self.gamma, diameter_of(constraint, like))
+
+    @property
+    def settings(self) -> str:
+        return f" smoothness={self.smoothness:g} inner={self.most}"
+
+    def init(self, x: Tree, horizon: Any) -> SlidingState:
+        return SlidingState(x, x, x, jnp.int32(0))
+
+    def point(self, state: SlidingState) -> Tree:
+        return state.z
+
+    def weights(self, t: np.ndarray, eta: np.ndarray, horizon: int) -> np.ndarray:
+        """Rows of γ_t, β_t, the tolerance of step t, γ_{t+1}, and whether t + 1 begins an epoch."""
+        here, following = self.epochs(t), self.epochs(t + 1)
+        beta = 3 * self.smoothness / here.k
+        tolerance = 2 * self.smoothness * self.diameter**2 / (here.length * here.k)
+        return np.stack([eta, beta, tolerance, self.gamma(t + 1, horizon), following.k == 1], 1)
+
+    def advance(self, state: SlidingState, vertex: Tree, weight: Array) -> SlidingState:
+        gamma, following, begins = weight[0], weight[3], weight[4] > 0
+        y = mixed(gamma, vertex, state.y)
+        x = jax.tree.map(lambda new, mean: jnp.where(begins, mean, new), vertex, y)
+        return SlidingState(x, y, mixed(following, x, y), state.calls)
+
+    def move(
+        self, constraint: Any, state: SlidingState, direction: Tree, memory: Tree, weight: Array
+    ) -> tuple[SlidingState, Tree]:
+        beta, tolerance = weight[1], weight[2]
+
+        def slide(inner: tuple[Tree, Tree, Array, Array]) -> tuple[Tree, Tree, Array, Array]:
+            point, memory, calls, _ = inner
+            slope = jax.tree.map(lambda d, u, x: d + beta * (u - x), direction, point, state.x)
+            vertex, memory = constraint.lmo_from(slope, memory)
+            towards = jax.tree.map(lambda v, u: v.astype(u.dtype) - u, vertex, point)
+            gap = -trees.dot(slope, towards)
+            length = jnp.maximum(beta * trees.squared_norm(towards), jnp.finfo(beta.dtype).tiny)
+            share = jnp.where(gap > tolerance, jnp.minimum(gap / length, 1.0), 0.0)
+            moved = jax.tree.map(lambda u, w: u + share * w, point, towards)
+            return moved, memory, calls + 1, gap > tolerance
+
+        def goes_on(inner: tuple[Tree, Tree, Array, Array]) -> Array:
+            return inner[3] & (inner[2] - state.calls < self.most)
+
+        start = (state.x, memory, state.calls, jnp.asarray(True))
+        point, memory, calls, _ = lax.while_loop(goes_on, slide, start)
+        return self.advance(state, point, weight)._replace(calls=calls), memory
+
+    def lmo_calls(self, state: SlidingState, steps: int) -> Any:
+        calls = np.asarray(state.calls)
+        return int(calls) if calls.ndim == 0 else calls
+
+    def output(self, state: SlidingState, total_weight: float) -> Tree:
+        return state.y
+
+
+def mixed(share: Array, new: Tree, old: Tree) -> Tree:
+    """old + share (new − old)."""
+    return jax.tree.map(lambda a, b: b + share * (a - b), new, old)
+
+
+def diameter_of(constraint: Any, like: Tree) -> float:
+    """The diameter of K; of the box around it where K does not know its shape."""
+    try:
+        return float(constraint.diameter)
+    except TypeError:
+        lower, upper = constraint.bounds(like)
+        return float(jnp.sqrt(trees.squared_norm(trees.subtract(upper, lower))))

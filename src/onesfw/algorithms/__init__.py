@@ -14,25 +14,52 @@ from onesfw.algorithms.base import (
     Algorithm,
 )
 from onesfw.algorithms.full_gradient import frank_wolfe
-from onesfw.algorithms.momentum import MINIBATCH_SCHEDULES, MOMENTUM_SCHEDULES, minibatch_sfw, momentum_sfw
+from onesfw.algorithms.momentum import (
+    MINIBATCH_SCHEDULES,
+    MOMENTUM_SCHEDULES,
+    MOMENTUM_STEPS,
+    minibatch_sfw,
+    momentum_sfw,
+)
 from onesfw.algorithms.one_sample import ADAPTIVE, PRESETS, correction_for, one_sfw
 from onesfw.algorithms.one_sample import SCHEDULES as ONE_SFW_SCHEDULES
-from onesfw.algorithms.path_integrated import SPIDER_SCHEDULES, spider_fw
+from onesfw.algorithms.online import ONLINE_SCHEDULES, online_fw
+from onesfw.algorithms.path_integrated import PATH_ETAS, SPIDER_SCHEDULES, normalized_fw, scg_plus_plus, spider_fw
+from onesfw.algorithms.projected import projected_sgd, storm
+from onesfw.algorithms.snapshots import SVRF_SCHEDULES, saga_fw, storc, svfw, svrf
 
 ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
     "one_sfw": one_sfw,
     "momentum_sfw": momentum_sfw,
     "minibatch_sfw": minibatch_sfw,
+    "online_fw": online_fw,
     "spider_fw": spider_fw,
+    "scg_plus_plus": scg_plus_plus,
+    "normalized_fw": normalized_fw,
+    "svrf": svrf,
+    "storc": storc,
+    "svfw": svfw,
+    "saga_fw": saga_fw,
+    "projected_sgd": projected_sgd,
+    "storm": storm,
     "frank_wolfe": frank_wolfe,
 }
 """Recipes by name; each takes a setting first."""
 
 SETTINGS: dict[str, tuple[str, ...]] = {
     "one_sfw": (CONVEX, NONCONVEX, DR_SUBMODULAR),
-    "momentum_sfw": (CONVEX, DR_SUBMODULAR),
+    "momentum_sfw": tuple(MOMENTUM_STEPS),
     "minibatch_sfw": (CONVEX, NONCONVEX),
+    "online_fw": (CONVEX,),
     "spider_fw": (CONVEX, NONCONVEX),
+    "scg_plus_plus": tuple(PATH_ETAS),
+    "normalized_fw": (NONCONVEX,),
+    "svrf": (CONVEX,),
+    "storc": (CONVEX,),
+    "svfw": (NONCONVEX,),
+    "saga_fw": (NONCONVEX,),
+    "projected_sgd": (CONVEX, DR_SUBMODULAR),
+    "storm": (NONCONVEX,),
     "frank_wolfe": (CONVEX, NONCONVEX, DR_SUBMODULAR),
 }
 """The settings that each recipe serves."""
@@ -42,6 +69,8 @@ SCHEDULES: dict[str, tuple[str, ...]] = {
     "momentum_sfw": tuple(MOMENTUM_SCHEDULES),
     "minibatch_sfw": tuple(MINIBATCH_SCHEDULES),
     "spider_fw": tuple(SPIDER_SCHEDULES),
+    "online_fw": tuple(ONLINE_SCHEDULES),
+    "svrf": tuple(SVRF_SCHEDULES),
 }
 """The names that `schedule=` takes, for recipes that have it: the step rules of the convex setting."""
 
@@ -62,6 +91,15 @@ __all__ = [
     "frank_wolfe",
     "minibatch_sfw",
     "momentum_sfw",
+    "normalized_fw",
     "one_sfw",
+    "online_fw",
+    "projected_sgd",
+    "saga_fw",
+    "scg_plus_plus",
     "spider_fw",
+    "storc",
+    "storm",
+    "svfw",
+    "svrf",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from onesfw import schedules
+from onesfw import capabilities, schedules
 from onesfw.arguments import choose, whole_number
 from onesfw.batches import MOST_SAMPLES
 from onesfw.estimators import Estimator, OracleCounts
@@ -44,9 +44,15 @@ class Algorithm:
         batch = f", batch={self.batch}" if self.batch else ""
         return f"{self.name}, {self.setting} (rho={self.rho.formula}, eta={self.eta.formula}{batch}{shift})"
 
+    def estimator_for(self, objective: Any) -> Estimator:
+        """The estimator for an objective, or a sentence where the objective lacks what the method needs."""
+        estimator = self.estimator(objective)
+        capabilities.check(estimator.needs, objective.offers, self.name, type(objective).__name__)
+        return estimator
+
     def counts(self, objective: Any, steps: int) -> OracleCounts:
         """Samples, gradients and Hessian-vector products of a run of `steps` steps, known before it is run."""
-        return self.estimator(objective).counts(objective, steps, steps)
+        return self.estimator_for(objective).counts(objective, steps, steps)
 
     def steps_for(self, objective: Any, *, samples: int | None = None, gradients: int | None = None) -> int:
         """The largest T whose run stays within a budget of samples, or of gradient evaluations.
@@ -57,7 +63,7 @@ class Algorithm:
             raise ValueError("steps_for needs one of samples= and gradients=")
         name = "samples" if gradients is None else "gradients"
         budget = whole_number(samples if gradients is None else gradients, name, 1)
-        estimator = self.estimator(objective)
+        estimator = self.estimator_for(objective)
 
         def cost(steps: int) -> int:
             counts = estimator.counts(objective, steps, steps)

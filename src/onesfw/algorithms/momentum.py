@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, given_or
+from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, NONMONOTONE_DR, Algorithm, choose_setting, given_or
 from onesfw.algorithms.one_sample import averaging, shown
 from onesfw.arguments import choose, number, whole_number
 from onesfw.batches import Batches, as_sizes
-from onesfw.capabilities import OBLIVIOUS
+from onesfw.capabilities import DENSITY
 from onesfw.estimators import Batched, NoChange, NoChangeWithScore
 from onesfw.estimators.corrections import Correction
 from onesfw.schedules import Schedule
-from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep
+from onesfw.steps import BelowStep, ContinuousGreedyStep, FrankWolfeStep, Step
 
 
 def plain_gradient(objective: Any) -> Correction:
     """No correction; with the score where z depends on x."""
-    return NoChange() if OBLIVIOUS in objective.offers else NoChangeWithScore()
+    return NoChangeWithScore() if DENSITY in objective.offers else NoChange()
 
 
 def decaying(shift: float) -> Schedule:
@@ -32,6 +32,13 @@ MOMENTUM_SCHEDULES: dict[str, tuple[Schedule, Schedule]] = {
     "paper": (decaying(8), schedules.harmonic(1.0, 1.0)),
     "book": (decaying(8), schedules.harmonic(2.0, 7.0)),
     "ninefold": (decaying(7), schedules.harmonic(9.0, 8.0)),
+}
+
+
+MOMENTUM_STEPS: dict[str, Step] = {
+    CONVEX: FrankWolfeStep(),
+    DR_SUBMODULAR: ContinuousGreedyStep(),
+    NONMONOTONE_DR: BelowStep(),
 }
 
 
@@ -47,11 +54,12 @@ def momentum_sfw(
     """Stochastic Frank-Wolfe with momentum, d_t = (1 − ρ_t) d_{t−1} + ρ_t g(x_t; z_t) (Mokhtari et al. 2018).
 
     One sample and one gradient a step, ρ_t = 4/(t+8)^(2/3); O(1/ε³) samples and oracle calls. `dr_submodular` is SCG:
-    x_1 = 0, η = 1/T. d_1 is the first gradient itself, where the paper's listing starts from d_0 = 0; from the second
-    step on the two differ by a factor that fades. Where z depends on x, each gradient carries its score and baseline.
+    x_1 = 0, η = 1/T. `nonmonotone_dr` is NMSCG, for F that need not be monotone, over a down-closed set: v_t ≤ ū − x_t,
+    1/e of the optimum. d_1 is the first gradient itself, where the paper's listing starts from d_0 = 0; from the second
+    step on the two differ by a term that fades. Where z depends on x, each gradient carries its score and baseline.
 
     Args:
-        setting: "convex" or "dr_submodular".
+        setting: "convex", "dr_submodular" or "nonmonotone_dr".
         schedule: the convex step rule. "paper": η_t = 1/(t+1), recalled rather than read in the original; "book":
             η_t = 2/(t+7), of the code beside a survey of Frank-Wolfe methods; "ninefold": η_t = 9/(t+8) with
             ρ_t = 4/(t+7)^(2/3), of the code of Yurtsever, Sra and Cevher.
@@ -60,10 +68,9 @@ def momentum_sfw(
         batch: samples averaged in each step: a whole number, or a function of t or (t, T).
         t0: reads η at t + t0.
     """
-    choose_setting(setting, (CONVEX, DR_SUBMODULAR), "momentum_sfw")
+    choose_setting(setting, MOMENTUM_STEPS, "momentum_sfw")
     choose(schedule, MOMENTUM_SCHEDULES, "schedule")
     preset_rho, preset_eta = MOMENTUM_SCHEDULES[schedule]
-    greedy = setting == DR_SUBMODULAR
     text = shown(batch)
     return Algorithm(
         name="momentum_sfw",
@@ -71,9 +78,9 @@ def momentum_sfw(
         "Submodular Maximization, 2018",
         setting=setting,
         estimator=lambda objective: averaging(plain_gradient(objective), batch),
-        step=ContinuousGreedyStep() if greedy else FrankWolfeStep(),
+        step=MOMENTUM_STEPS[setting],
         rho=given_or(rho, preset_rho, "rho"),
-        eta=given_or(eta, schedules.horizon_power(1.0) if greedy else preset_eta, "eta"),
+        eta=given_or(eta, preset_eta if setting == CONVEX else schedules.horizon_power(1.0), "eta"),
         t0=whole_number(t0, "t0", 0),
         batch=text,
     )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, NONCONVEX, Algorithm, choose_setting, given_or
+from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, given_or
+from onesfw.algorithms.one_sample import correction_for
 from onesfw.arguments import choose, number
 from onesfw.batches import Batches, as_sizes
 from onesfw.estimators import Batched, SameSample
 from onesfw.schedules import Numbers, Schedule
-from onesfw.steps import FrankWolfeStep
+from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, NormalizedStep
 
 SPIDER_SCHEDULES: dict[str, Schedule] = {
     "paper": schedules.harmonic(2.0, 1.0),
@@ -91,3 +93,99 @@ def spider_batches(convex: bool, book: bool, c: float, user: Any) -> Batches:
         return Batches(f"T, {user[0] if user else 'sqrt(T)'}", equal, uses_horizon=True)
     between = user[0] if user else "16(t+1)" if book else "K"
     return Batches(f"({c:g}K)^2, {between}", doubled, bool(user and user[2]))
+
+
+def normalized_fw(
+    setting: str = NONCONVEX, *, correction: str | None = None, eta: Any = None, batch: Any = None, full: bool = False
+) -> Algorithm:
+    """Frank-Wolfe with steps of a fixed length, x_{t+1} = x_t + η D (v_t − x_t)/‖v_t − x_t‖ (Shen et al. 2019).
+
+    The gradient is SPIDER's, or with correction="hessian" the second-order estimate: epochs of ⌈√T⌉ steps that start
+    from T gradients and go on with ⌈√T⌉ samples a step; η = T^(−1/2), output x_o. O(1/ε³) samples, O(1/ε²) oracle
+    calls. D is the diameter of the set. Only the original's abstract was read; sizes and lengths are choices of this
+    library.
+
+    Args:
+        setting: "nonconvex".
+        correction: None for gradient differences (Hessians where z depends on x), or a name that `one_sfw` takes.
+        eta: a number, or a function of t or (t, T); None for T^(−1/2).
+        batch: samples of the steps between two starts: a whole number, or a function of t or (t, T).
+        full: starts anew from the full gradient of a finite sum.
+    """
+    choose_setting(setting, (NONCONVEX,), "normalized_fw")
+    require_correction(correction)
+    batches = spider_batches(False, False, 1.0, None if batch is None else as_sizes(batch, "batch"))
+    return Algorithm(
+        name="normalized_fw",
+        citation="Shen, Fang, Zhao, Huang, Qian: Complexities in Projection-Free Stochastic Non-convex Minimization, "
+        "AISTATS 2019",
+        setting=setting,
+        estimator=lambda objective: Batched(correction_for(objective, correction, None), batches, True, bool(full)),
+        step=NormalizedStep(),
+        rho=schedules.constant(0.0),
+        eta=given_or(eta, schedules.horizon_power(0.5), "eta"),
+        output="random",
+        batch=batches.formula,
+    )
+
+
+def scg_plus_plus(
+    setting: str = DR_SUBMODULAR,
+    *,
+    correction: str | None = None,
+    eta: Any = None,
+    batch: Any = None,
+    noise: float = 1.0,
+) -> Algorithm:
+    """SCG++ and SFW++: one large batch, then d_t = d_{t−1} + mean of ∇²F̃ (x_t − x_{t−1}) (Hassani et al. 2019).
+
+    `dr_submodular`: ⌈(cT)²/2⌉ gradients at the start, c = G/(LD), then ⌈T/2⌉ samples a step, η = 1/T from x_1 = 0;
+    O(1/ε²) samples, O(1/ε) oracle calls. `convex`: the same sizes with η = ln(T)/T. `nonconvex`: epochs of ⌈√T⌉ steps,
+    T gradients at each start, ⌈√T⌉ samples between, η = T^(−1/2), output x_o; O(1/ε³) samples. Sizes and the steps of
+    the last two settings are recalled or reconstructed from the claimed orders, not read in the original.
+
+    Args:
+        setting: "dr_submodular", "convex" or "nonconvex".
+        correction: None for gradient differences on the same samples (Hessian-vector products where z depends on x);
+            "hessian", "difference" or "importance" as in `one_sfw`.
+        eta: a number, or a function of t or (t, T); None for the setting's.
+        batch: samples of the steps after the start: a whole number, or a function of t or (t, T).
+        noise: c, which scales the first batch. 1 is a choice of this library.
+    """
+    choose_setting(setting, PATH_ETAS, "scg_plus_plus")
+    require_correction(correction)
+    c = number(noise, "noise", 0, strict=True)
+    user = None if batch is None else as_sizes(batch, "batch")
+
+    def once(t: Numbers, T: int) -> tuple[Numbers, Numbers]:
+        between = user[1](t, T) if user else T / 2
+        return np.where(t == 1, max((c * T) ** 2 / 2, 1.0), 0.0), np.where(t == 1, 0.0, between)
+
+    if setting == NONCONVEX:
+        batches = spider_batches(False, False, c, user)
+    else:
+        batches = Batches(f"({c:g}T)^2/2, {user[0] if user else 'T/2'}", once, uses_horizon=True)
+    return Algorithm(
+        name="scg_plus_plus",
+        citation="Hassani, Karbasi, Mokhtari, Shen: Stochastic Conditional Gradient++, 2019",
+        setting=setting,
+        estimator=lambda objective: Batched(correction_for(objective, correction, None), batches, path=True),
+        step=ContinuousGreedyStep() if setting == DR_SUBMODULAR else FrankWolfeStep(),
+        rho=schedules.constant(0.0),
+        eta=given_or(eta, PATH_ETAS[setting], "eta"),
+        output="random" if setting == NONCONVEX else "last",
+        batch=batches.formula,
+    )
+
+
+PATH_ETAS: dict[str, Schedule] = {
+    DR_SUBMODULAR: schedules.horizon_power(1.0),
+    CONVEX: Schedule("ln(T)/T", lambda t, T: np.full(np.shape(t), max(math.log(T), 1.0) / T), uses_horizon=True),
+    NONCONVEX: schedules.horizon_power(0.5),
+}
+
+
+def require_correction(correction: str | None) -> None:
+    """Raise a sentence for a name that is no correction of a path-integrated estimate."""
+    if correction is not None:
+        choose(correction, ("hessian", "difference", "importance"), "correction")

@@ -14,6 +14,10 @@ from onesfw.estimators.corrections import (
 )
 from onesfw.estimators.full_gradient import FullGradient
 from onesfw.estimators.one_sample import OneSample
+from onesfw.estimators.running_average import RunningAverage
+from onesfw.estimators.saga import Saga
+from onesfw.estimators.snapshot import Snapshot
+from onesfw.estimators.storm import Storm
 
 __all__ = [
     "AsPrinted",
@@ -28,5 +32,9 @@ __all__ = [
     "NoChangeWithScore",
     "OneSample",
     "OracleCounts",
+    "RunningAverage",
+    "Saga",
     "SameSample",
+    "Snapshot",
+    "Storm",
 ]

@@ -16,7 +16,7 @@ from onesfw.batches import Batches, Sizes
 from onesfw.capabilities import FULL_GRADIENT
 from onesfw.estimators.base import Estimator, OracleCounts
 from onesfw.estimators.corrections import Correction, Increment
-from onesfw.estimators.sampling import block_size, mean_over
+from onesfw.estimators.sampling import block_size, mean_over, still_sound
 from onesfw.trees import Array, Tree
 
 
@@ -27,6 +27,8 @@ class State(NamedTuple):
     baseline: Tree
     drawn: Array
     """Samples drawn so far: the number of the next one."""
+    fault: Array
+    """0 as long as every estimate was finite"""
 
 
 class Batched(Estimator):
@@ -52,7 +54,7 @@ class Batched(Estimator):
 
     def init(self, x: Tree) -> State:
         zero = jnp.zeros((), trees.dtype_of(x))
-        return State(trees.zeros_like(x), zero if self.correction.uses_baseline else (), jnp.int32(0))
+        return State(trees.zeros_like(x), zero if self.correction.uses_baseline else (), jnp.int32(0), zero)
 
     def draws(self, objective: Any, key: Array, t: Array) -> tuple[Array, Array]:
         samples, places = jax.random.split(key)
@@ -109,7 +111,8 @@ class Batched(Estimator):
         if self.correction.uses_baseline:
             share = used.astype(rho.dtype) / jnp.maximum(drawn, 1).astype(rho.dtype)
             baseline = baseline + share * (value.astype(rho.dtype) - baseline)
-        return State(d, baseline if self.correction.uses_baseline else (), drawn)
+        kept = baseline if self.correction.uses_baseline else ()
+        return State(d, kept, drawn, still_sound(state.fault, d))
 
     def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
         """A gradient for each sample of a new start (n for a full one), else what the correction says.

@@ -64,13 +64,13 @@ def between(a: Any, x: Tree, previous: Tree) -> Tree:
 
 
 class NoChange(Correction):
-    """Δ̃ = 0: the estimate is a moving average of gradients, each at its own x_t; z must not depend on x."""
+    """Δ̃ = 0: the estimate is a moving average of gradients, each at its own x_t."""
 
     uses_place: ClassVar[bool] = False
     uses_baseline: ClassVar[bool] = False
     gradients: ClassVar[int] = 1
     hvps: ClassVar[int] = 0
-    needs: ClassVar[Set[str]] = frozenset({OBLIVIOUS})
+    needs: ClassVar[Set[str]] = frozenset()
 
     def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
         return Increment(objective.at(draw, x, baseline).gradient(x), trees.zeros_like(x), baseline)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from onesfw import trees
 from onesfw.capabilities import FULL_GRADIENT
 from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.sampling import still_sound
 from onesfw.trees import Array, Tree
 
 
@@ -45,8 +46,7 @@ class FullGradient(Estimator):
         t: Array,
     ) -> State:
         _, gradient = objective.full_value_and_gradient(x)
-        fault = jnp.where(trees.all_finite(gradient), state.fault, jnp.nan)  # stays, though the next d may be finite
-        return State(gradient, fault)
+        return State(gradient, still_sound(state.fault, gradient))
 
     def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
         return OracleCounts(objective.n * steps, objective.n * steps, 0)

@@ -21,6 +21,11 @@ def block_size(x: Tree) -> int:
     return max(1, min(BLOCK, 1 << max(0, (BLOCK_BYTES // max(1, size)).bit_length() - 1)))
 
 
+def still_sound(fault: Array, d: Tree) -> Array:
+    """0 as long as every estimate was finite: a later one may be finite again, and the fault would be forgotten."""
+    return jnp.where(trees.all_finite(d), fault, jnp.nan)
+
+
 def mean_over(one: Callable[[Array], Tree], first: Array, count: Array, block: int) -> Tree:
     """(1/count) Σ one(number) over the samples number = first, …, first + count − 1; 0 where `count` is 0.
 

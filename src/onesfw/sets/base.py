@@ -37,6 +37,12 @@ class ConvexSet(eqx.Module):
         """`lmo(d)` that may start from what the last call learnt; returns the vertex and the new memory."""
         return self.lmo(d), memory
 
+    def lmo_below(self, d: Tree, room: Tree) -> Tree:
+        """argmin of ⟨d, v⟩ over the members v ≤ room of a down-closed K, for methods that must not overfill."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no oracle below an upper bound; use Box, SubSimplex or Knapsack"
+        )
+
     def template(self) -> Tree | None:
         """The shapes of K's members as a tree of tuples, or None where x0 must tell."""
         return None

@@ -59,6 +59,11 @@ class Box(ConvexSet):
         d = jax.tree.map(jnp.asarray, d)
         return jax.tree.map(lambda g, a, b: jnp.where(g > 0, a, b), d, *self.sides(d))
 
+    def lmo_below(self, d: Tree, room: Tree) -> Tree:
+        """The smaller of upper and room where d < 0, lower elsewhere."""
+        d = jax.tree.map(jnp.asarray, d)
+        return jax.tree.map(lambda g, r, a, b: jnp.where(g < 0, jnp.minimum(b, r), a), d, room, *self.sides(d))
+
     def contains(self, x: Tree, tol: float = 1e-6) -> Any:
         """Whether lower ≤ x ≤ upper up to tol · max(1, |bound|)."""
         x = jax.tree.map(jnp.asarray, x)
@@ -130,6 +135,12 @@ class Knapsack(VectorSet):
 
     def lmo_vector(self, d: Array) -> Array:
         return fill_knapsack(-d, self.costs, self.budget, self.upper)
+
+    def lmo_below(self, d: Tree, room: Tree) -> Tree:
+        """The same rule with the smaller of upper and room."""
+        vector, unravel = self.as_vector(d)
+        mine = trees.cast(self, vector.dtype)
+        return unravel(fill_knapsack(-vector, mine.costs, mine.budget, jnp.minimum(mine.upper, trees.ravel(room)[0])))
 
     def contains_vector(self, x: Array, tol: float) -> Array:
         inside = jnp.all((x >= -tol) & within(x, self.upper, tol))

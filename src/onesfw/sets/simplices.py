@@ -8,9 +8,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
 
+from onesfw import trees
 from onesfw.sets.base import VectorSet
+from onesfw.sets.boxes import fill_knapsack
 from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
-from onesfw.trees import Array
+from onesfw.trees import Array, Tree
 
 
 def one_hot_at_max(values: Array, height: Array) -> Array:
@@ -92,6 +94,12 @@ class SubSimplex(VectorSet):
 
     def lmo_vector(self, d: Array) -> Array:
         return one_hot_at_max(-d, jnp.where(d < 0, self.total, 0.0))
+
+    def lmo_below(self, d: Tree, room: Tree) -> Tree:
+        """By falling −d_i while the total lasts, each coordinate up to its room."""
+        vector, unravel = self.as_vector(d)
+        total = jnp.asarray(self.total, vector.dtype)
+        return unravel(fill_knapsack(-vector, jnp.ones_like(vector), total, trees.ravel(room)[0]))
 
     def contains_vector(self, x: Array, tol: float) -> Array:
         return jnp.all(x >= -tol) & within(jnp.sum(x), self.total, tol)

@@ -1,0 +1,86 @@
+"""d_t = mean of the table + mean over I_t of ∇f_i(x_t) − table_i: a gradient of every row, refreshed at random."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from onesfw import trees
+from onesfw.capabilities import OBLIVIOUS, ROWS
+from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.trees import Array, Tree
+
+
+class State(NamedTuple):
+    """The estimate, the gradients of all rows at the points where they were last seen, and their mean."""
+
+    d: Tree
+    table: Tree
+    mean: Tree
+
+
+class Saga(Estimator):
+    """The estimator of SAGAFW (Reddi, Sra, Póczos, Smola 2016): n gradients in memory, two sets of rows a step.
+
+    I_t gives the estimate, J_t, independent of it, the rows whose entries are refreshed at x_t. The table starts with
+    all gradients at x_1.
+    """
+
+    n: int = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+
+    @property
+    def needs(self) -> Set[str]:
+        return {OBLIVIOUS, ROWS}
+
+    def init(self, x: Tree) -> State:
+        zero = trees.zeros_like(x)
+        return State(zero, jax.tree.map(lambda leaf: jnp.zeros((self.n, *leaf.shape), leaf.dtype), zero), zero)
+
+    def draws(self, objective: Any, key: Array, t: Array) -> tuple[Array, Array]:
+        samples = jax.random.split(key)[0]
+        numbers = (t - 1) * (2 * self.batch) + jnp.arange(2 * self.batch, dtype=t.dtype)
+        rows = jax.vmap(lambda number: objective.draw(samples, number))(numbers)
+        return rows[: self.batch], rows[self.batch :]
+
+    def update(
+        self,
+        objective: Any,
+        state: State,
+        x: Tree,
+        previous: Tree,
+        draws: Tree,
+        plan: Tree,
+        rho: Array,
+        t: Array,
+    ) -> State:
+        chosen, refreshed = draws
+        zero = jnp.zeros((), rho.dtype)
+
+        def gradient(row: Array) -> Tree:
+            return objective.at(row, x, zero).gradient(x)
+
+        def refresh(row: Array, held: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+            table, mean = held  # one row after the other: a row drawn twice changes the mean once
+            new = gradient(row)
+            mean = jax.tree.map(lambda m, g, entries: m + (g - entries[row]) / self.n, mean, new, table)
+            return jax.tree.map(lambda entries, g: entries.at[row].set(g), table, new), mean
+
+        table, mean = lax.fori_loop(0, jnp.where(t == 1, self.n, 0), refresh, (state.table, state.mean))
+        seen = jax.vmap(gradient)(chosen)
+        d = jax.tree.map(lambda m, g, entries: m + jnp.mean(g - entries[chosen], 0), mean, seen, table)
+        table, mean = lax.fori_loop(0, self.batch, lambda j, held: refresh(refreshed[j], held), (table, mean))
+        return State(d, table, mean)
+
+    def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
+        """n gradients for the table at the first step, whose I and J add nothing; 2 · batch at every later one."""
+        total = self.n * min(steps, 1) + 2 * self.batch * max(steps - 1, 0)
+        return OracleCounts(total, total, 0)
+
+    def drawn(self, objective: Any, steps: int, horizon: int | None = None) -> int:
+        return 2 * self.batch * steps

@@ -1,0 +1,101 @@
+"""d_t = ∇F(w) + mean of ∇F̃(x_t; z) − ∇F̃(w; z): variance reduction by a snapshot w of an earlier iterate."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from onesfw import trees
+from onesfw.batches import Batches, Sizes
+from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS
+from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.sampling import block_size, mean_over, still_sound
+from onesfw.trees import Array, Tree
+
+
+class State(NamedTuple):
+    """The estimate, the snapshot w with its gradient, and the number of the next sample."""
+
+    d: Tree
+    anchor: Tree
+    level: Tree
+    drawn: Array
+    fault: Array
+    """0 as long as every estimate was finite"""
+
+
+class Snapshot(Estimator):
+    """The estimator of SVRF, STORC and SVFW (Johnson and Zhang 2013).
+
+    Where the plan says `anew`, w = x_t, and its gradient is a pass over all rows, or with `full=False` a mean over so
+    many samples. At such a step the differences vanish, and no sample is drawn for them.
+    """
+
+    batches: Batches = eqx.field(static=True)
+    full: bool = eqx.field(static=True, default=True)
+
+    @property
+    def needs(self) -> Set[str]:
+        return {OBLIVIOUS, FULL_GRADIENT} if self.full else {OBLIVIOUS}
+
+    @property
+    def uses_horizon(self) -> bool:
+        return self.batches.uses_horizon
+
+    def init(self, x: Tree) -> State:
+        zero = trees.zeros_like(x)
+        return State(zero, x, zero, jnp.int32(0), jnp.zeros((), trees.dtype_of(x)))
+
+    def draws(self, objective: Any, key: Array, t: Array) -> Array:
+        return jax.random.split(key)[0]
+
+    def plan(self, t: np.ndarray, horizon: int) -> Sizes:
+        return self.batches(t, horizon)
+
+    def update(
+        self,
+        objective: Any,
+        state: State,
+        x: Tree,
+        previous: Tree,
+        draws: Tree,
+        plan: Sizes,
+        rho: Array,
+        t: Array,
+    ) -> State:
+        zero = jnp.zeros((), rho.dtype)
+
+        def surrogate(number: Array, point: Tree) -> Any:
+            return objective.at(objective.draw(draws, number), point, zero)
+
+        def take(_: None) -> tuple[Tree, Tree]:
+            if self.full:
+                return x, objective.full_value_and_gradient(x)[1]
+            return x, mean_over(lambda s: surrogate(s, x).gradient(x), state.drawn, plan.anew, block_size(x))
+
+        anchor, level = lax.cond(plan.anew > 0, take, lambda _: (state.anchor, state.level), None)
+        drawn = state.drawn if self.full else state.drawn + plan.anew
+
+        def difference(number: Array) -> Tree:
+            h = surrogate(number, x)
+            return trees.subtract(h.gradient(x), h.gradient(anchor))
+
+        change = mean_over(difference, drawn, plan.batch, block_size(x))
+        d = trees.add(level, change)
+        return State(d, anchor, level, drawn + plan.batch, still_sound(state.fault, d))
+
+    def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
+        """A snapshot counts its own samples (n for a full one), every other sample two gradients."""
+        totals = self.batches.totals(steps, steps if horizon is None else horizon)
+        anew = objective.n * totals.starts if self.full else totals.anew
+        return OracleCounts(anew + totals.batch, anew + 2 * totals.batch, 0)
+
+    def drawn(self, objective: Any, steps: int, horizon: int | None = None) -> int:
+        totals = self.batches.totals(steps, steps if horizon is None else horizon)
+        return totals.batch if self.full else totals.anew + totals.batch

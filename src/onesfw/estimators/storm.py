@@ -1,0 +1,78 @@
+"""d_t = g(x_t; z_t) + (1 − a_t)(d_{t−1} − g(x_{t−1}; z_t)), a_t and the step size set by the gradients seen."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from onesfw import trees
+from onesfw.capabilities import OBLIVIOUS
+from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.trees import Array, Tree
+
+
+class State(NamedTuple):
+    """The estimate, the step size η_t, and Σ ‖g(x_s; z_s)‖² over the steps so far."""
+
+    d: Tree
+    size: Array
+    total: Array
+
+
+class Storm(Estimator):
+    """STORM (Cutkosky and Orabona 2019): η_t = k/(w + Σ_{s≤t} G_s²)^(1/3), G_s = ‖g(x_s; z_s)‖, and a_{t+1} = c η_t².
+
+    The correction is that of 1-SFW. `direction` is η_t d_t.
+    """
+
+    k: float = eqx.field(static=True)
+    w: float = eqx.field(static=True)
+    c: float = eqx.field(static=True)
+    batch: int = eqx.field(static=True, default=1)
+
+    @property
+    def needs(self) -> Set[str]:
+        return {OBLIVIOUS}
+
+    def init(self, x: Tree) -> State:
+        zero = jnp.zeros((), trees.dtype_of(x))
+        return State(trees.zeros_like(x), zero, zero)
+
+    def draws(self, objective: Any, key: Array, t: Array) -> Tree:
+        samples = jax.random.split(key)[0]
+        numbers = (t - 1) * self.batch + jnp.arange(self.batch, dtype=t.dtype)
+        return jax.vmap(lambda number: objective.draw(samples, number))(numbers)
+
+    def update(
+        self,
+        objective: Any,
+        state: State,
+        x: Tree,
+        previous: Tree,
+        draws: Tree,
+        plan: Tree,
+        rho: Array,
+        t: Array,
+    ) -> State:
+        zero = jnp.zeros((), rho.dtype)
+
+        def pair(draw: Tree) -> tuple[Tree, Tree]:
+            h = objective.at(draw, x, zero)
+            return h.gradient(x), h.gradient(previous)
+
+        now, before = jax.tree.map(lambda leaf: jnp.mean(leaf, 0), jax.vmap(pair)(draws))
+        a = jnp.where(t == 1, 1.0, jnp.minimum(self.c * state.size**2, 1.0)).astype(rho.dtype)
+        d = jax.tree.map(lambda g, old, h: g + (1 - a) * (old - h), now, state.d, before)
+        total = state.total + trees.squared_norm(now)
+        return State(d, self.k / jnp.cbrt(self.w + total), total)
+
+    def direction(self, state: State) -> Tree:
+        return trees.scale(state.size, state.d)
+
+    def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
+        """The first step needs one gradient per sample, the others two."""
+        return OracleCounts(self.batch * steps, self.batch * max(2 * steps - 1, 0), 0)
