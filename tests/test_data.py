@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
-from onesfw.data import blocks, cache, chunks, passes
-from onesfw.data.batch import BadRows, joined, salvage, unit_rows
+from onesfw.data import blocks, cache, chunks, passes, shuffle
+from onesfw.data.batch import BadRows, csr, joined, salvage, unit_rows
 from onesfw.data.blocks import Input
 from onesfw.data.labels import parse_labels, show
 from onesfw.data.libsvm import LibsvmSource, scan
@@ -508,3 +508,17 @@ def test_prepared_survives_json(svm):
 def test_options_that_make_no_sense(options, words, svm):
     with pytest.raises(ValueError, match=words):
         prepare(Input(str(svm[0])), ReadOptions(**options))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_shuffled_chunks(dtype):
+    shuffler, rng = shuffle.Shuffler(), np.random.default_rng(0)
+    for n in (50, 7, 90):
+        rows = scipy.sparse.random(n, 20, 0.3, format="csr", random_state=rng, dtype=dtype)
+        chunk = chunks.Chunk(csr(rows.data, rows.indices, rows.indptr, 20), np.arange(float(n)), (0, 0))
+        order = rng.permutation(n)
+        found, targets = shuffler.shuffled(chunk, order)
+        assert targets.tolist() == order.tolist()
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found.toarray(), rows.toarray()[order])
+        assert shuffler.shuffled(chunk, None)[0] is chunk.rows

@@ -170,6 +170,7 @@ def describe(
         "norm": CONSTRAINTS[plan.constraint].norm(model.coef),
         "intercept": model.intercept,
         "seconds": progress.seconds,
+        "pass_seconds": progress.pass_seconds,
         "compile_seconds": compiling,
         "model": None if path is None else str(path),
     }

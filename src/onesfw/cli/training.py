@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from onesfw.data.batch import START, Position
 from onesfw.data.chunks import Chunk, order_of
 from onesfw.data.passes import Passes
 from onesfw.data.prepare import Prepared
+from onesfw.data.shuffle import Shuffler
 from onesfw.storage import read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Progress:
     first_loss: float = 0.0
     skipped: int = 0
     seconds: float = 0.0
+    pass_seconds: list[float] = field(default_factory=list)
+    """Seconds of the passes that are over."""
 
     def learnt(self, chunk: Chunk, loss: float) -> None:
         """Count a chunk."""
@@ -55,6 +58,7 @@ class Progress:
 
     def turn(self) -> None:
         """Begin the next pass."""
+        self.pass_seconds.append(self.seconds - sum(self.pass_seconds))
         self.rows_of_pass = self.rows
         self.sweep, self.chunk, self.rows, self.loss = self.sweep + 1, 0, 0, 0.0
         self.position, self.proof = START, ""
@@ -122,13 +126,13 @@ def train(
     a run that goes on from one ends bit for bit as if it had not been interrupted.
     """
     clock, size = time.perf_counter(), passes.input.text_size()
-    begun_with = progress.all_rows
+    begun_with, shuffler = progress.all_rows, Shuffler()
     before = progress.seconds
     while progress.sweep < sweeps and not stop():
         chunks = passes.chunks(progress.chunk, progress.position, progress.proof, stop)
         for chunk in chunks:
             order = order_of(len(chunk), passes.buffer, seed, progress.sweep, progress.chunk)
-            progress.learnt(chunk, learner.learn(chunk.rows, chunk.targets, order=order))
+            progress.learnt(chunk, learner.learn(*shuffler.shuffled(chunk, order)))
             progress.skipped, progress.seconds = passes.skipped, before + time.perf_counter() - clock
             rate = (progress.all_rows - begun_with) / max(1e-9, progress.seconds - before)
             loss, total = progress.loss / progress.rows, expected(progress, sweeps, size)
@@ -141,6 +145,7 @@ def train(
         if not stop():
             if not progress.rows:
                 raise ValueError(f"{passes.input.name} holds no rows to learn from")
+            progress.seconds = before + time.perf_counter() - clock
             progress.turn()
     progress.skipped, progress.seconds = passes.skipped, before + time.perf_counter() - clock
     if saves is not None and learner.steps:

@@ -67,11 +67,16 @@ def salvage(
 
 
 def csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int) -> Any:
-    """A CSR matrix over these arrays; 32-bit indices, for memory's sake and so that kernels compile once."""
+    """A CSR matrix over these arrays, whose indices rise along each row.
+
+    32-bit indices, for memory's sake and so that kernels compile once.
+    """
     from scipy.sparse import csr_array
 
     arrays = (data, indices.astype(np.int32, copy=False), indptr.astype(np.int32, copy=False))
-    return csr_array(arrays, shape=(len(indptr) - 1, n_features))
+    matrix = csr_array(arrays, shape=(len(indptr) - 1, n_features))
+    matrix.has_canonical_format = True  # or SciPy looks for itself, at each use
+    return matrix
 
 
 def joined(parts: list[Any], n_features: int) -> Any:

@@ -67,6 +67,8 @@ class Encoding:
 
         A number that is missing or not finite is a ValueError; a word that is missing has no feature.
         """
+        from scipy.sparse import csr_array
+
         numbers = [c for c in self.columns if c.kind in (NUMBER, BOOLEAN)]
         words = [c for c in self.columns if c.kind in (HASHED, ONE_HOT)]
         values = np.ones((n, len(numbers) + len(words)), self.dtype)
@@ -86,9 +88,9 @@ class Encoding:
                 beyond += len(entry.categories)
         present = (values != 0) & (indices >= 0)
         indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
-        matrix = csr(values[present], indices[present], indptr, self.n_features)
+        matrix = csr_array((values[present], indices[present], indptr), shape=(n, self.n_features))
         matrix.sum_duplicates()  # two columns may share a hash
-        return matrix
+        return csr(matrix.data, matrix.indices, matrix.indptr, self.n_features)
 
 
 def count_features(columns: tuple[Column, ...], hash_bits: int) -> int:
