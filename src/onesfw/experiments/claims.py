@@ -28,32 +28,32 @@ CLAIMS: dict[str, dict[str, Claim]] = {
     CONVEX: {
         "online_fw": Claim("Hazan, Kale 2012", "1/ε²", "1/ε⁴ gradients", "−1/4 in gradients"),
         "minibatch_sfw": Claim("Hazan, Luo 2016", "1/ε²", "1/ε³", "−1/3"),
-        "svrf": Claim("Hazan, Luo 2016 (finite sums; not in the table)", "1/ε", "1/ε²", "−1/2"),
-        "storc": Claim("Hazan, Luo 2016 (finite sums; not in the table)", "1/√ε", "1/ε^1.5", "−2/3"),
+        "svrf": Claim("Hazan, Luo 2016 *", "1/ε", "1/ε²", "−1/2"),
+        "storc": Claim("Hazan, Luo 2016 *", "1/√ε", "1/ε^1.5", "−2/3"),
         "momentum_sfw": Claim("Mokhtari et al. 2018", "1", "1/ε³", "−1/3"),
         "spider_fw": Claim("Yurtsever et al. 2019", "1/ε", "1/ε²", "−1/2"),
         "scg_plus_plus": Claim("Hassani et al. 2019", "1/ε", "1/ε²", "−1/2"),
-        "projected_sgd": Claim("projected; not in the table", "1", "1/ε²", "−1/2"),
+        "projected_sgd": Claim("projected *", "1", "1/ε²", "−1/2"),
         "one_sfw": Claim("this paper", "1", "1/ε²", "−1/2"),
     },
     NONCONVEX: {
-        "minibatch_sfw": Claim("Reddi et al. 2016 (printed as Hazan, Luo)", "1/ε²", "1/ε⁴", "−1/4"),
-        "svfw": Claim("Reddi et al. 2016 (printed as Hazan, Luo)", "1/ε^(4/3)", "1/ε^(10/3)", "−3/10"),
-        "saga_fw": Claim("Reddi et al. 2016 (not in the table)", "1/ε^(2/3)", "1/ε^(8/3), disputed", "−3/8"),
+        "minibatch_sfw": Claim("Reddi et al. 2016 †", "1/ε²", "1/ε⁴", "−1/4"),
+        "svfw": Claim("Reddi et al. 2016 †", "1/ε^(4/3)", "1/ε^(10/3)", "−3/10"),
+        "saga_fw": Claim("Reddi et al. 2016 *", "1/ε^(2/3)", "1/ε^(8/3), disputed", "−3/8"),
         "normalized_fw": Claim("Shen et al. 2019", "1/ε", "1/ε³", "−1/3"),
         "spider_fw": Claim("Yurtsever et al. 2019", "1/ε", "1/ε³", "−1/3"),
         "scg_plus_plus": Claim("Hassani et al. 2019", "1/ε", "1/ε³", "−1/3"),
-        "storm": Claim("Cutkosky, Orabona 2019 (projected; not in the table)", "1", "1/ε³", "−1/3"),
+        "storm": Claim("Cutkosky, Orabona 2019 *", "1", "1/ε³", "−1/3"),
         "one_sfw": Claim("this paper", "1", "1/ε³", "−1/3"),
     },
     DR_SUBMODULAR: {
-        "projected_sgd": Claim("Hassani et al. 2017, ½ OPT − ε", "1", "1/ε²", "no estimate to measure"),
+        "projected_sgd": Claim("Hassani et al. 2017, ½ OPT − ε", "1", "1/ε²", "–"),
         "momentum_sfw": Claim("Mokhtari et al. 2018, (1 − 1/e) OPT − ε", "1", "1/ε³", "−2/3"),
         "scg_plus_plus": Claim("Hassani et al. 2019, (1 − 1/e) OPT − ε", "1/ε", "1/ε²", "−1"),
         "one_sfw": Claim("this paper, (1 − 1/e) OPT − ε", "1", "1/ε²", "−1"),
     },
 }
-UNKNOWN = Claim("not in the tables", "–", "–", "–")
+UNKNOWN = Claim("full gradient *", "–", "–", "–")
 
 
 def claim(setting: str, name: str) -> Claim:

@@ -10,7 +10,7 @@ import numpy as np
 from onesfw.algorithms import Algorithm
 from onesfw.experiments import methods
 from onesfw.experiments.runs import Curve, NotFinite, measure
-from onesfw.experiments.slopes import Slope, slope
+from onesfw.experiments.slopes import NO_SLOPE, Slope, slope
 from onesfw.experiments.subject import Subject
 
 Announce = Callable[[str, str], None]
@@ -41,8 +41,9 @@ class Comparison:
 
 
 def rise(curve: Curve, against: str, measure: str | None = None) -> Slope:
-    """The slope of a curve's error against one of its counts."""
-    return slope(curve.counts[against], curve.measures[measure or curve.primary])
+    """The slope of a curve's error against one of its counts; a value has none."""
+    name = measure or curve.primary
+    return NO_SLOPE if name == "value" else slope(curve.counts[against], curve.measures[name])
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 from onesfw.experiments import tuning
@@ -33,7 +34,11 @@ RULES = (
 def sections(rates: Rates, found: list[Finding]) -> list[Section]:
     """Words and tables, in the order of the page."""
     quick = rates.size is QUICK
-    made = [Section("Expected and measured", [SKETCH] if quick else [RULES], [findings_grid(found)] if found else [])]
+    made = (
+        [Section("A quick run", [SKETCH])]
+        if quick
+        else [Section("Expected and measured", [RULES], [findings_grid(found)])]
+    )
     for setting in TITLES:
         if rates.of(setting):
             made.append(Section(TITLES[setting], [], [untitled(claims_grid(rates, setting))]))
@@ -54,7 +59,7 @@ def sections(rates: Rates, found: list[Finding]) -> list[Section]:
 
 def untitled(grid: Grid) -> Grid:
     """The grid under its section's title."""
-    return Grid("", grid.columns, grid.rows, grid.note)
+    return replace(grid, title="")
 
 
 def write_rates(rates: Rates, command: str, seconds: float, folder: Path, page: Path) -> dict[str, Path]:

@@ -10,7 +10,6 @@ import jax
 
 from onesfw import capabilities
 from onesfw.algorithms import ALGORITHMS, CONVEX, SCHEDULES, SETTINGS, Algorithm
-from onesfw.algorithms.base import choose_setting
 from onesfw.arguments import nearest
 from onesfw.build import build_run, starting_point
 from onesfw.experiments import budgets
@@ -23,7 +22,8 @@ NOISES = (0.25, 0.5)
 
 def recipe(name: str, setting: str, **options: Any) -> Algorithm:
     """The recipe of that name in a setting; a sentence where it does not serve it."""
-    choose_setting(setting, SETTINGS[name], name)
+    if setting not in SETTINGS[name]:
+        raise ValueError(f"serves {' and '.join(SETTINGS[name])} problems only")
     return ALGORITHMS[name](setting, **options)
 
 

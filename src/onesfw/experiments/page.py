@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from onesfw.algorithms import ALGORITHMS
 from onesfw.experiments.compare import Comparison
 from onesfw.experiments.runs import LABELS, LOGARITHMIC, Curve
 from onesfw.experiments.tables import Grid, comparison_grid
@@ -20,8 +21,12 @@ from onesfw.experiments.tables import Grid, comparison_grid
 BAND = (0.1, 0.9)  # quantiles over the seeds
 DIGITS = 5
 AXES = {"samples": "samples", "gradients": "gradient evaluations", "lmo_calls": "LMO calls", "seconds": "seconds"}
-# Okabe and Ito's palette without its yellow, which is hard to see on white; one_sfw is vermilion and solid.
-COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7A7A7A")
+# Okabe and Ito's palette without its yellow, which is hard to see on white, then Tol's muted one: both are made for
+# colour-blind readers, and dashes and symbols tell the rest apart. A method looks the same on every page.
+COLOURS = (
+    "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#332288", "#882255", "#44AA99",
+    "#999933", "#AA4499", "#661100", "#7A7A7A",
+)  # fmt: skip
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down", "pentagon")
 PACKAGES = ("onesfw", "jax", "numpy", "scipy")
@@ -102,15 +107,16 @@ def seeds_text(report: Report) -> str:
 
 def data_of(report: Report) -> dict[str, Any]:
     """What the script draws."""
-    names = list(dict.fromkeys(curve.name for c in report.comparisons for curve in c.curves))
-    names.sort(key=lambda name: name != "one_sfw")  # one_sfw gets the first colour
+    used = {curve.name for c in report.comparisons for curve in c.curves}
+    names = [*ALGORITHMS, *sorted(used - set(ALGORITHMS))]
     styles = {
         name: {
             "colour": COLOURS[place % len(COLOURS)],
-            "dash": DASHES[(place + place // len(COLOURS)) % len(DASHES)],
+            "dash": DASHES[place % len(DASHES)] if place else DASHES[0],
             "symbol": SYMBOLS[place % len(SYMBOLS)],
         }
         for place, name in enumerate(names)
+        if name in used
     }
     return {"axes": AXES, "styles": styles, "panels": [panel(c) for c in report.comparisons]}
 
@@ -181,8 +187,14 @@ def inline(text: str) -> str:
 
 def grid_html(grid: Grid) -> str:
     """A table; wide ones scroll."""
-    head = "".join(f"<th>{inline(column)}</th>" for column in grid.columns)
-    body = "\n".join("<tr>" + "".join(f"<td>{inline(cell)}</td>" for cell in row) + "</tr>" for row in grid.rows)
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        kinds = [' class="word"' if place < grid.words else "" for place in range(len(cells))]
+        boxes = (f"<{tag}{kind}>{inline(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+        return f"<tr>{''.join(boxes)}</tr>"
+
+    head = line(grid.columns, "th")
+    body = "\n".join(line(row, "td") for row in grid.rows)
     title = f"<h3>{inline(grid.title)}</h3>" if grid.title else ""
     note = f'<p class="note">{inline(grid.note)}</p>' if grid.note else ""
-    return f'{title}<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}'
+    return f'{title}<div class="scroll"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}'

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from onesfw import solve
-from onesfw.algorithms import DR_SUBMODULAR, Algorithm
+from onesfw.algorithms import DR_SUBMODULAR, MAXIMISED, Algorithm
 from onesfw.experiments import budgets
 from onesfw.experiments.subject import Subject, flat
 from onesfw.result import Result
@@ -142,7 +142,7 @@ def measured(subject: Subject, result: Result | None, points: np.ndarray | None)
     else:
         value, gap = subject.value(points), subject.gap(points)
     best = subject.optimum()
-    errors = {"value": value, "gap": gap}
+    errors = {"value": value} if subject.setting in MAXIMISED else {"value": value, "gap": gap}
     if subject.setting == "convex" and best is not None:
         errors["suboptimality"] = value - best if subject.sense == "minimize" else best - value
     return errors

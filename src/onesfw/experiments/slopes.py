@@ -21,13 +21,16 @@ class Slope(NamedTuple):
     high: float
 
 
+NO_SLOPE = Slope(np.nan, np.nan, np.nan)
+
+
 def slope(counts: np.ndarray, errors: np.ndarray) -> Slope:
     """By least squares through the means over the seeds; `errors` has a row for each seed, a column for each count."""
     counts, errors = np.asarray(counts, np.float64), np.asarray(errors, np.float64)
     use = (counts >= counts.max() / 10**DECADES * (1 - 1e-9)) & (counts > 0)
     use &= np.isfinite(errors).all(0) & (errors.mean(0) > ROUNDING)
     if np.unique(counts[use]).size < LEAST_POINTS:
-        return Slope(np.nan, np.nan, np.nan)
+        return NO_SLOPE
     x = np.log(counts[use])
     weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
     kept = errors[:, use]

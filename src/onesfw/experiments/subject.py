@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from onesfw import trees
-from onesfw.algorithms import DR_SUBMODULAR
+from onesfw.algorithms import MAXIMISED
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
 from onesfw.sets.base import known
@@ -55,7 +55,7 @@ class Subject:
             else:
                 shapes = known(self.constraint, None)
                 like = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, np.float64), shapes)
-                greedy = self.setting == DR_SUBMODULAR
+                greedy = self.setting in MAXIMISED
                 start = trees.zeros_like(like) if greedy else self.constraint.start(like)
             return jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), start)
 

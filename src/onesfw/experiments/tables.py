@@ -28,11 +28,14 @@ class Grid:
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]] = ()
     note: str = ""
+    words: int = 1
+    """How many of the first columns hold words, not numbers."""
 
 
 def comparison_grid(comparison: Comparison) -> Grid:
     """A row for each method, the least error first; what is maximised has its largest value beside it."""
-    curves = sorted(comparison.curves, key=lambda curve: float(np.mean(curve.final)))
+    upwards = comparison.subject.sense == "maximize"
+    curves = sorted(comparison.curves, key=lambda c: -final_of(c) if upwards and c.primary == "value" else final_of(c))
     further = [name for name in LABELS if any(name in curve.measures for curve in curves)][1:]
     if curves and curves[0].primary == "suboptimality":
         further.remove("value")  # F* is in the note
@@ -86,8 +89,8 @@ def number_text(number: float, digits: int) -> str:
     """So many significant digits; a power of ten below 0.01, with a short exponent."""
     if number != 0 and not 1e-2 <= abs(number) < 1e6:
         mantissa, _, exponent = f"{number:.{digits - 1}e}".partition("e")
-        return f"{mantissa}e{int(exponent)}".replace("-", "−")
-    return f"{number:.{digits}g}".replace("-", "−")
+        return f"{mantissa}e{int(exponent)}"
+    return f"{number:.{digits}g}"
 
 
 def slope_text(slope: Slope) -> str:

@@ -1,0 +1,493 @@
+"""Comparisons: budgets, slopes, what is measured of a run, tables, and what the page is made of."""
+
+import json
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import onesfw as fw
+from onesfw import zoo
+from onesfw.algorithms import ALGORITHMS, SETTINGS
+from onesfw.experiments import budgets, claims, evidence, findings, methods, page, rates, runs, slopes, tables, tuning
+from onesfw.experiments.compare import Comparison, carry_out, prepare, rise
+from onesfw.experiments.runs import Curve
+from onesfw.experiments.subject import Subject, in_slices
+
+
+def subject(name):
+    return Subject.of(zoo.get(name))
+
+
+def curve(name, counts, errors, measure="suboptimality", lmo_calls=None):
+    """A curve with given errors (seeds × points)."""
+    counts, errors = np.asarray(counts), np.asarray(errors, float)
+    calls = counts if lmo_calls is None else np.asarray(lmo_calls)
+    columns = {"samples": counts, "gradients": 2 * counts, "hvps": 0 * counts, "lmo_calls": calls}
+    seconds = np.broadcast_to(counts * 1e-6, errors.shape)
+    return Curve(name, f"{name} (paper)", "someone", counts, columns, seconds, {measure: errors})
+
+
+def power_law(exponent, seeds=12, noise=0.1, scale=1.0, seed=0):
+    """Errors scale · N^exponent with log-normal noise, on nine counts over two decades."""
+    counts = np.rint(np.geomspace(1e3, 1e5, 9)).astype(int)
+    rng = np.random.default_rng(seed)
+    return counts, scale * counts**exponent * np.exp(noise * rng.standard_normal((seeds, 9)))
+
+
+# Slopes
+
+
+@pytest.mark.parametrize("exponent", [-1.0, -0.5, -1 / 3, 0.0])
+def test_the_slope_of_a_power_law_lies_in_its_interval(exponent):
+    counts, errors = power_law(exponent)
+    found = slopes.slope(counts, errors)
+    assert found.low < exponent < found.high
+    assert found.low < found.value < found.high
+    assert 0.005 < found.high - found.low < 0.15
+    exact = slopes.slope(counts, counts**exponent * np.ones((3, 1)))
+    assert exact.value == pytest.approx(exponent, abs=1e-12)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say():
+    """Of 200 samples of 16 seeds, 95 % ± 5 of the intervals hold the slope (a bootstrap is a little too narrow)."""
+    hits = 0
+    for seed in range(200):
+        counts, errors = power_law(-0.5, seeds=16, noise=0.3, seed=seed)
+        found = slopes.slope(counts, errors)
+        hits += found.low <= -0.5 <= found.high
+    assert 170 <= hits <= 200
+
+
+def test_a_slope_is_taken_over_the_last_two_decades_only():
+    counts = np.array([1, 10, 100, 1_000, 10_000])
+    errors = np.array([[7.0, 9.0, 1.0, 0.1, 0.01]])
+    assert slopes.slope(counts, errors).value == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("errors", [[[1.0, 0.5]], [[1e-30, 1e-31, 1e-32]], [[np.nan] * 3], [[-1.0, -2.0, -1.0]]])
+def test_what_has_no_slope(errors):
+    assert np.isnan(slopes.slope(np.array([100, 1_000, 10_000][: len(errors[0])]), np.array(errors)).value)
+
+
+def test_the_interval_of_a_ratio_covers_the_truth_about_as_often_as_it_says():
+    hits = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        over, under = 6 * np.exp(0.2 * rng.standard_normal(30)), 2 * np.exp(0.2 * rng.standard_normal(30))
+        found = slopes.ratio(over, under)
+        assert found.value == pytest.approx(over.mean() / under.mean())
+        assert 0.2 < found.high - found.low < 1.2
+        hits += found.low <= 3.0 <= found.high
+    assert 86 <= hits <= 100
+
+
+# Budgets
+
+
+@pytest.mark.parametrize("name", ["one_sfw", "momentum_sfw", "minibatch_sfw", "spider_fw", "svrf", "frank_wolfe"])
+def test_steps_fill_the_budget_and_no_more(name):
+    objective, algorithm = zoo.get("logistic").objective, ALGORITHMS[name]("convex")
+    steps = budgets.steps_for(algorithm, objective, 5_000)
+    assert algorithm.counts(objective, steps).samples <= 5_000 < algorithm.counts(objective, steps + 1).samples
+
+
+def test_online_fw_gets_the_gradients_of_one_sfw_not_its_samples():
+    objective, algorithm = zoo.get("logistic").objective, ALGORITHMS["online_fw"]("convex")
+    steps = budgets.steps_for(algorithm, objective, 5_000)
+    assert algorithm.counts(objective, steps).gradients <= 10_000 < algorithm.counts(objective, steps + 1).gradients
+    assert fw.one_sfw().counts(objective, 5_000).gradients == 9_999
+
+
+def test_methods_whose_schedules_depend_on_the_length_are_run_anew_for_each_budget():
+    objective = zoo.get("logistic").objective
+    assert budgets.anytime(fw.one_sfw("convex"), objective)
+    assert budgets.anytime(fw.minibatch_sfw("convex"), objective)
+    for algorithm in (fw.one_sfw("nonconvex"), fw.one_sfw("dr_submodular"), fw.minibatch_sfw("nonconvex", eta=0.1)):
+        assert not budgets.anytime(algorithm, objective)
+
+
+def test_marks_end_at_the_budget_and_cover_three_decades():
+    objective = zoo.get("quadratic-face").objective
+    marks = budgets.along(fw.one_sfw(), objective, 20_000)
+    assert marks == sorted(set(marks))
+    assert (marks[0], marks[-1]) == (20, 20_000)
+    assert len(marks) == 25
+    assert budgets.ends(fw.one_sfw(), objective, 10_000) == [100, 316, 1_000, 3_162, 10_000]
+
+
+def test_a_budget_below_one_step_is_a_sentence():
+    with pytest.raises(ValueError, match="first step of frank_wolfe takes 569 samples, more than 100"):
+        budgets.along(ALGORITHMS["frank_wolfe"]("convex"), zoo.get("logistic").objective, 100)
+
+
+# Methods
+
+
+def test_every_method_applies_or_says_why_not():
+    for name in ("logistic", "quadratic-face", "gaussian", "sigmoid", "nqp"):
+        able, unable = methods.applicable(subject(name), methods.known_names(None), 3_000)
+        assert set(able) | set(unable) == set(ALGORITHMS)
+        assert not set(able) & set(unable)
+        assert "one_sfw" in able
+        for method in able:
+            assert zoo.get(name).setting in SETTINGS[method]
+        assert all(reason for reason in unable.values())
+    _, unable = methods.applicable(subject("quadratic-face"), ["frank_wolfe", "svfw"], 3_000)
+    assert "needs a full gradient" in unable["frank_wolfe"]
+    assert unable["svfw"] == "serves nonconvex problems only"
+
+
+def test_competitors_have_their_documented_step_rules_and_one_sfw_its_theorems():
+    assert list(methods.step_rules("one_sfw", fw.one_sfw())) == [methods.PRESET]
+    rules = methods.step_rules("momentum_sfw", fw.momentum_sfw())
+    assert len(rules) == 3
+    assert len({algorithm.eta.formula for algorithm in rules.values()}) == 3
+    with_noise = methods.step_rules("spider_fw", fw.spider_fw())
+    assert {"paper", "paper, noise=0.25", "unit, noise=0.5"} <= set(with_noise)
+    assert list(methods.step_rules("minibatch_sfw", fw.minibatch_sfw("nonconvex"))) == [methods.PRESET]
+
+
+def test_an_unknown_method_suggests_the_nearest():
+    with pytest.raises(ValueError, match="did you mean 'momentum_sfw'"):
+        methods.known_names(["momentun_sfw"])
+
+
+# What is measured
+
+
+def test_running_means_are_exact_for_lines():
+    """f(t) = 3 + 2t, read off at a few nodes, against the sum over all whole numbers."""
+    nodes = np.array([2.0, 5.0, 11.0, 40.0])
+    found = runs.running_mean(nodes, 3 + 2 * nodes[None], np.array([[5.0]]))
+    np.testing.assert_allclose(found, [[np.mean(3 + 2 * np.arange(1, t + 1)) for t in nodes]])
+
+
+def test_in_slices_agrees_with_one_call():
+    points = np.random.default_rng(0).random((3, 700, 20))
+    problem = zoo.get("quadratic-face")
+    np.testing.assert_allclose(in_slices(problem.value, points, ()), problem.value(points), rtol=1e-12)
+    np.testing.assert_allclose(in_slices(problem.gradient, points, (20,)), problem.gradient(points), rtol=1e-10)
+
+
+def test_a_convex_curve_is_the_run_itself():
+    problem = zoo.get("quadratic-face")
+    found = runs.measure(Subject.of(problem), fw.one_sfw(), 2_000, 3, key=5)
+    assert list(found.measures) == ["suboptimality", "gap", "value"]
+    assert found.measures["suboptimality"].shape == (3, len(found.steps))
+    start = np.full(20, 1 / 20)
+    for place in (4, -1):
+        steps = int(found.steps[place])
+        run = fw.minimize(
+            problem.objective, problem.constraint, start, steps=steps, key=5, replicates=3, evaluate=False
+        )
+        values = problem.value(np.asarray(run.x)) - problem.optimum().value
+        np.testing.assert_allclose(found.measures["suboptimality"][:, place], values, rtol=1e-9)
+        assert found.counts["samples"][place] == steps
+        assert found.counts["gradients"][place] == 2 * steps - 1
+    assert np.all(np.diff(found.seconds, axis=1) >= 0)
+
+
+def test_the_error_of_a_random_output_is_the_mean_over_the_iterates():
+    problem, steps = zoo.get("indefinite"), 12  # so few that every iterate is looked at
+    algorithm = fw.one_sfw("nonconvex")
+    errors, _ = runs.end(Subject.of(problem), algorithm, steps, 2, 0)
+    points = []
+    start = np.asarray(Subject.of(problem).start())
+    fw.minimize(
+        problem.objective, problem.constraint, start, steps=steps, algorithm=algorithm, replicates=2, evaluate=False,
+        every=1, callbacks=[lambda row, x: points.append((row["replicate"], np.asarray(x)))],
+    )  # fmt: skip
+    for replicate in (0, 1):
+        iterates = np.array([start] + [x for r, x in points if r == replicate])
+        assert errors["gap"][replicate] == pytest.approx(np.mean(problem.gap(iterates)), rel=1e-9)
+
+
+def test_submodular_errors_regret_and_value_against_a_step_by_step_account():
+    problem, steps, seeds = zoo.get("nqp"), 10, 2  # so few steps that all of them are looked at
+    errors, result = runs.submodular_end(Subject.of(problem), fw.one_sfw("dr_submodular"), steps, seeds, 0)
+    means = {replicate: [] for replicate in range(seeds)}
+    again = fw.maximize(
+        problem.objective, problem.constraint, np.zeros(20), steps=steps, replicates=seeds, evaluate=False, every=1,
+        callbacks=[lambda row, x: means[row["replicate"]].append(np.asarray(x))],
+    )  # fmt: skip
+    for replicate in range(seeds):
+        sums = np.array([np.zeros(20)] + [x * (t + 1) for t, x in enumerate(means[replicate])])
+        x, vertices = sums[:-1] / steps, np.diff(sums, axis=0)
+        regrets = problem.gap(x) + np.sum(problem.gradient(x) * (x - vertices), -1)
+        assert errors["regret"][replicate] == pytest.approx(np.mean(regrets), rel=1e-9)
+        estimate = np.asarray(again.state[replicate].estimate.d)
+        expected = np.sum((estimate - problem.gradient(x[-1])) ** 2)
+        assert errors["gradient_error"][replicate] == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(errors["value"], problem.value(np.asarray(result.x)))
+    assert np.all(errors["regret"] >= 0)
+
+
+def test_a_subject_without_exact_values_is_measured_by_the_library():
+    rows = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
+    objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), rows)
+    mine = Subject("mine", "mine", objective, fw.sets.L1Ball(1.0, shape=5), "convex")
+    found = runs.measure(mine, fw.one_sfw(), 500, 2)
+    assert list(found.measures) == ["gap", "value"]
+    assert np.all(found.measures["gap"] >= 0)
+    assert found.final.mean() < found.measures["gap"][:, 0].mean()
+
+
+def test_a_run_that_breaks_down_is_listed_not_drawn():
+    mine = Subject(
+        "bad", "bad", fw.FiniteSum(lambda x, row: jnp.sqrt(jnp.sum(x) - 10) * row[0], np.ones((4, 1))),
+        fw.sets.L1Ball(1.0, shape=3), "convex",
+    )  # fmt: skip
+    comparison = carry_out(prepare(mine, 50, 2, names=["one_sfw"]))
+    assert comparison.curves == []
+    assert "NaN or an infinity" in comparison.skipped["one_sfw"]
+
+
+# Comparisons
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Three methods on quadratic-face, with step rules."""
+    plan = prepare(
+        subject("quadratic-face"), 2_000, 4, names=["one_sfw", "momentum_sfw", "frank_wolfe"], step_rules=True
+    )
+    asked = []
+    comparison = carry_out(plan, lambda *what: asked.append(what))
+    return plan, comparison, asked
+
+
+def test_a_comparison_keeps_the_best_rule_of_each_method(small):
+    plan, comparison, asked = small
+    assert plan.runs == 4
+    assert asked == [("quadratic-face", name) for name in ("one_sfw", *["momentum_sfw"] * 3)]
+    assert [c.name for c in comparison.curves] == ["one_sfw", "momentum_sfw"]
+    finals = {rule: errors.mean() for rule, errors in comparison.rules["momentum_sfw"].items()}
+    assert len(finals) == 3
+    assert comparison.curve("momentum_sfw").final.mean() == min(finals.values()) < max(finals.values())
+    assert list(comparison.skipped) == ["frank_wolfe"]
+    assert comparison.curve("frank_wolfe") is None
+
+
+def test_ctrl_c_keeps_what_is_done(monkeypatch):
+    plan = prepare(subject("quadratic-face"), 500, 2, names=["one_sfw", "momentum_sfw"])
+
+    def stop(subject_name, method):
+        if method == "momentum_sfw":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(plan, stop)
+    assert [c.name for c in plan.comparison.curves] == ["one_sfw"]
+
+
+def test_the_table_names_every_figure(small):
+    _, comparison, _ = small
+    grid = tables.comparison_grid(comparison)
+    assert grid.columns == (
+        "method", "F(x) − F*", "slope in samples", "slope in LMO calls", "gap", "samples", "gradients", "LMO calls",
+        "seconds",
+    )  # fmt: skip
+    assert [row[0] for row in grid.rows] == ["one_sfw", "momentum_sfw"]  # the least error first
+    assert grid.rows[0][5:8] == ("2,000", "3,999", "2,000")
+    assert "F* =" in grid.note
+    text = tables.markdown(grid)
+    assert text.count("\n|") == 2 + 1 + 1
+    assert tables.rich_table(grid).row_count == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([64.711, 64.705, 64.708], "64.708 ± 2e-3"),
+        ([1.2e-4, 1.8e-4], "1.5e-4 ± 3e-5"),
+        ([0.5, 0.5], "0.5"),
+        ([np.nan, 1.0], "–"),
+        ([3.0], "3"),
+    ],
+)
+def test_means_are_shown_to_the_first_digit_of_their_error(values, text):
+    assert tables.mean_text(np.array(values)) == text
+
+
+# Claims, findings, the tuning study
+
+
+def test_every_method_of_the_tables_exists_in_its_setting():
+    for setting, rows in claims.CLAIMS.items():
+        for name in rows:
+            assert setting in SETTINGS[name], (setting, name)
+        assert "one_sfw" in rows
+
+
+def finished(name, setting, curves):
+    problem = zoo.get(name)
+    assert problem.setting == setting
+    return Comparison(Subject.of(problem), 100_000, 12, 0, curves)
+
+
+def test_findings_compare_with_the_best_documented_rule():
+    counts, ours = power_law(-1.0)
+    _, theirs = power_law(-0.5, seed=1)
+    comparison = finished("logistic", "convex", [curve("one_sfw", counts, ours), curve("spider_fw", counts, theirs)])
+    comparison.rules["spider_fw"] = {
+        "paper": 3 * ours[:, -1], "unit": 2 * ours[:, -1], "paper, noise=0.5": 1.2 * ours[:, -1],
+    }  # fmt: skip
+    found = findings.convex_findings(comparison)
+    assert [f.met for f in found] == [True, False]
+    assert "2 [" in found[0].measured
+    assert "(unit)" in found[0].what
+    assert "1.2 [" in found[1].measured
+
+
+def test_findings_of_slopes():
+    counts, steep = power_law(-1.0)
+    _, gentle = power_law(-2 / 3, seed=1)
+    apart = finished(
+        "nqp", "dr_submodular",
+        [curve("one_sfw", counts, steep, "gradient_error"), curve("momentum_sfw", counts, gentle, "gradient_error")],
+    )  # fmt: skip
+    assert [f.met for f in findings.submodular_findings(apart)] == [True, True, True]
+    same = finished(
+        "nqp", "dr_submodular",
+        [curve("one_sfw", counts, gentle, "gradient_error"), curve("momentum_sfw", counts, steep, "gradient_error")],
+    )  # fmt: skip
+    assert [f.met for f in findings.submodular_findings(same)] == [False, False, False]
+
+
+def test_losses_are_told_in_measured_numbers():
+    counts, ours = power_law(-0.5, noise=0.0)
+    _, theirs = power_law(-1.0, noise=0.0)
+    fast = curve("spider_fw", counts, theirs, lmo_calls=np.rint(counts**0.5 * 4).astype(int))
+    measured = rates.Rates(rates.FULL)
+    measured.comparisons = {
+        "interpolation": finished("interpolation", "convex", [curve("one_sfw", counts, ours), fast]),
+        "logistic": finished(
+            "logistic", "convex", [curve("one_sfw", counts, ours), curve("frank_wolfe", counts, theirs)]
+        ),
+    }
+    text = " ".join(findings.losses(measured).paragraphs)
+    assert "loses to `spider_fw`, the best of the others, at 1.0e-5 (3.16e-3 [3.16e-3, 3.16e-3] times" in text
+    assert f"after 1,265 calls and is at 1.0e-5; 1-SFW after as many calls, and samples, is at {1265**-0.5:.2g}" in text
+    assert "`frank_wolfe` with the full gradient ends at 1.0e-5" in text
+    assert "Large diameter" not in text
+
+
+def made_study(errors):
+    return tuning.Study(1_000, 3, {p: {r: np.full(3, e) for r, e in rules.items()} for p, rules in errors.items()})
+
+
+def test_a_schedule_is_offered_when_it_is_never_much_worse_and_once_much_better():
+    names = list(tuning.rules())
+    others = dict.fromkeys(names, 5.0)
+    good = made_study(
+        {"a": {**others, tuning.PAPER: 1.0, names[1]: 1.3}, "b": {**others, tuning.PAPER: 1.0, names[1]: 0.3}}
+    )
+    assert good.offered() == [names[1]]
+    assert f"`{names[1]}`" in tuning.verdict(good)
+    for on_a, on_b in ((1.31, 0.3), (1.3, 0.34)):
+        bad = made_study(
+            {"a": {**others, tuning.PAPER: 1.0, names[1]: on_a}, "b": {**others, tuning.PAPER: 1.0, names[1]: on_b}}
+        )
+        assert bad.offered() == []
+        assert tuning.verdict(bad).startswith("No rule")
+    grid = tuning.study_grid(good)
+    assert grid.rows[0][2] == "1.3 [1.3, 1.3]"
+
+
+def test_the_study_runs_the_theorems_schedule_as_it_is():
+    assert tuning.rules()[tuning.PAPER].summary == fw.one_sfw().summary
+    assert len({algorithm.summary for algorithm in tuning.rules().values()}) == len(tuning.rules())
+    done = tuning.study([subject("quadratic-face")], 400, 2)
+    direct = runs.measure(subject("quadratic-face"), fw.one_sfw(), 400, 2).final
+    np.testing.assert_array_equal(done.errors["quadratic-face"][tuning.PAPER], direct)
+    assert len({float(errors.mean()) for errors in done.errors["quadratic-face"].values()}) == len(tuning.rules())
+
+
+# The page
+
+
+def test_the_page_is_whole_and_needs_no_network(small):
+    _, comparison, _ = small
+    report = page.Report("A <title>", "lead & more", "onesfw compare 'a b'", [comparison], [])
+    text = page.page(report)
+    assert "{{" not in text.split("<script>")[0]
+    assert "A &lt;title&gt;" in text
+    assert "lead &amp; more" in text
+    assert not re.search(r'<(script|link|img)[^>]+(src|href)="http', text)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+    (panel,) = data["panels"]
+    assert [m["name"] for m in panel["measures"]] == ["suboptimality", "gap", "value"]
+    line = panel["methods"][0]
+    assert list(line["x"]) == ["samples", "gradients", "lmo_calls", "seconds"]
+    assert line["y"]["suboptimality"]["mean"][-1] == pytest.approx(comparison.curve("one_sfw").final.mean(), rel=1e-4)
+    low, high = (np.array(line["y"]["suboptimality"][end]) for end in ("low", "high"))
+    assert np.all(low <= high)
+    assert len({style["colour"] for style in data["styles"].values()}) == 2
+    assert panel["skipped"] == comparison.skipped
+
+
+def test_data_cannot_leave_its_script_element():
+    assert "</" not in page.json_in_html({"a": "</script><b>", "b": "<!-- x"})
+    assert json.loads(page.json_in_html({"a": "</script>", "b": "<!-- x"})) == {"a": "</script>", "b": "<!-- x"}
+
+
+def test_every_method_has_a_look_of_its_own():
+    looks = {
+        (page.COLOURS[i % len(page.COLOURS)], page.DASHES[i % len(page.DASHES)], page.SYMBOLS[i % len(page.SYMBOLS)])
+        for i in range(len(ALGORITHMS))
+    }
+    assert len(looks) == len(ALGORITHMS)
+    assert len(page.COLOURS) >= len(ALGORITHMS)
+
+
+def test_words_become_html():
+    assert page.inline("a < `b` and **c**") == "a &lt; <code>b</code> and <strong>c</strong>"
+    text = page.section_html(page.Section("T", ["p"], [tables.Grid("", ("a", "b"), [("x", "1")])]))
+    assert '<td class="word">x</td><td>1</td>' in text
+
+
+# Rates
+
+
+def test_rates_write_markdown_json_and_the_page(tmp_path, monkeypatch):
+    tiny = rates.Size(
+        2, {"convex": 400, "nonconvex": 300, "dr_submodular": 200}, ("quadratic-face", "nqp"), ("quadratic-face",), 300
+    )
+    two = dict(list(tuning.rules().items())[:2])
+    monkeypatch.setattr(tuning, "rules", lambda: two)  # the others would compile another program
+    work = rates.plan_rates(tiny)
+    for plan in work.plans:
+        plan.work.update({n: dict([next(iter(r.items()))]) for n, r in plan.work.items()})
+        for name in set(plan.work) - {"one_sfw", "momentum_sfw"}:
+            del plan.work[name]
+    done = rates.run_rates(work)
+    paths = evidence.write_rates(done, "onesfw rates", 1.5, tmp_path / "out", tmp_path / "evidence.md")
+    text = paths["markdown"].read_text()
+    for heading in ("# Evidence", "## Table 1: convex", "## Table 3: monotone DR-submodular", "## Tuning study"):
+        assert f"\n{heading}\n" in f"\n{text}"
+    assert "## Table 2" not in text
+    assert "| `momentum_sfw` | Mokhtari et al. 2018 | 1 | 1/ε³ | −1/3 | quadratic-face |" in text
+    assert "onesfw rates" in text
+    assert "400 samples, 2 seeds" in text
+    content = json.loads(paths["json"].read_text())
+    assert [c["problem"] for c in content["comparisons"]] == ["quadratic-face", "nqp"]
+    assert list(content["tuning"]["errors"]) == ["quadratic-face"]
+    first = content["comparisons"][0]["methods"][0]
+    assert first["slope_in_samples"]["low"] <= first["slope_in_samples"]["value"] <= first["slope_in_samples"]["high"]
+    assert "<h2>Tuning study</h2>" in paths["page"].read_text()
+
+
+def test_the_full_and_the_quick_plan_can_be_run():
+    """Every run of both is built; none is carried out."""
+    for size in (rates.FULL, rates.QUICK):
+        work = rates.plan_rates(size)
+        assert {p.comparison.subject.name for p in work.plans} == set(size.problems)
+        assert {p.comparison.subject.setting for p in work.plans} == {"convex", "nonconvex", "dr_submodular"}
+        assert all("one_sfw" in plan.work for plan in work.plans)
+
+
+def test_slopes_of_values_are_not_slopes_of_errors():
+    counts, errors = power_law(-0.5)
+    assert np.isnan(rise(curve("one_sfw", counts, errors, "value"), "samples").value)
