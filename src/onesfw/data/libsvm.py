@@ -62,9 +62,12 @@ class LibsvmSource:
         rows = joined([part[0] for part in parts], self.n_features)
         targets = np.concatenate([part[1] for part in parts])
 
+        kept: list[int] = []
+
         def place(row: int) -> str:
-            kept = (i for i, line in enumerate(block.lines()) if i not in skipped and content(line))
-            return f"line {block.first + next(k for j, k in enumerate(kept) if j == row):,}"
+            if not kept:  # seldom asked for, but then for many rows
+                kept.extend(i for i, line in enumerate(block.lines()) if i not in skipped and content(line))
+            return f"line {block.first + kept[row]:,}"
 
         return Batch(rows, targets, place, block.end, block.proof)
 
