@@ -189,7 +189,7 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
     def each(values: list[Any]) -> Any:
         if not several:
             return values[0]
-        return np.repeat(values, replicates or 1) if spread else np.asarray(values)
+        return np.broadcast_to(values[0], (replicates or 1,)).copy() if spread else np.asarray(values)
 
     def measured(name: str) -> Any:
         finals = [o.final for o in outcomes]

@@ -65,17 +65,24 @@ class Saga(Estimator):
         def gradient(row: Array) -> Tree:
             return objective.at(row, x, zero).gradient(x)
 
-        def refresh(row: Array, held: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+        def refresh(row: Array, new: Tree, held: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
             table, mean = held  # one row after the other: a row drawn twice changes the mean once
-            new = gradient(row)
             mean = jax.tree.map(lambda m, g, entries: m + (g - entries[row]) / self.n, mean, new, table)
             return jax.tree.map(lambda entries, g: entries.at[row].set(g), table, new), mean
 
-        table, mean = lax.fori_loop(0, jnp.where(t == 1, self.n, 0), refresh, (state.table, state.mean))
-        seen = jax.vmap(gradient)(chosen)
-        d = jax.tree.map(lambda m, g, entries: m + jnp.mean(g - entries[chosen], 0), mean, seen, table)
-        table, mean = lax.fori_loop(0, self.batch, lambda j, held: refresh(refreshed[j], held), (table, mean))
-        return State(d, table, mean)
+        def fill(row: Array, held: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+            return refresh(row, gradient(row), held)
+
+        held = lax.fori_loop(0, jnp.where(t == 1, self.n, 0), fill, (state.table, state.mean))
+        gradients = jax.vmap(gradient)(jnp.concatenate([chosen, refreshed]))
+        d = jax.tree.map(
+            lambda mean, g, entries: mean + jnp.mean(g[: self.batch] - entries[chosen], 0), held[1], gradients, held[0]
+        )
+
+        def replace(j: Array, held: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+            return refresh(refreshed[j], jax.tree.map(lambda g: g[self.batch + j], gradients), held)
+
+        return State(d, *lax.fori_loop(0, self.batch, replace, held))
 
     def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
         """n gradients for the table at the first step, whose I and J add nothing; 2 · batch at every later one."""
