@@ -317,6 +317,7 @@ def test_regression_has_no_probabilities(files, tmp_path):
         (["{train}", "--radius", 1, "--loss", "squared", "--intercept"], "needs --intercept-bound"),
         (["{train}", "--radius", 1, "--loss", "poisson"], "the Poisson loss needs counts"),
         (["-", "--radius", 1], "--features is needed"),
+        (["-", "-", "--radius", 1, "--features", 30], "cannot be both the training and the test file"),
         (["-", "--radius", 1, "--features", 30, "--passes", 2], "can be read only once; give --cache"),
     ],
 )  # fmt: skip
@@ -339,6 +340,30 @@ def test_a_model_that_cannot_be_written_is_known_before_the_run(files, tmp_path)
     assert "something on the way to it is a file" in complaint(
         "fit", files / "train.svm", *BASIC, "--model", tmp_path / "file" / "m"
     )
+
+
+def test_what_goes_wrong_after_the_training_does_not_cost_the_figures(files, tmp_path, monkeypatch):
+    (tmp_path / "bad.svm").write_bytes(b"oops\n")
+    outcome = onesfw("fit", files / "train.svm", tmp_path / "bad.svm", *BASIC, "-q", "--model", tmp_path / "m")
+    assert outcome.exit_code == 2
+    assert "bad.svm, line 1: the label 'oops'" in outcome.stderr
+    assert "progressive loss" in outcome.stdout
+    assert (tmp_path / "m").exists()
+    (tmp_path / "empty.svm").write_bytes(b"")
+    outcome = onesfw("fit", files / "train.svm", tmp_path / "empty.svm", *BASIC, "-q")
+    assert "empty.svm holds no rows to test on" in outcome.stderr
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    arguments = ("fit", files / "train.svm", "--radius", 5, "-q", "--checkpoint", tmp_path / "run")
+    assert onesfw(*arguments).exit_code == 0
+    monkeypatch.setattr(os, "fsync", full)
+    outcome = onesfw(*arguments, "--passes", 2, "--model", tmp_path / "n")
+    assert outcome.exit_code == 2
+    assert "progressive loss" in outcome.stdout
+    assert "could not be written: No space left on device; the run goes on" in outcome.stderr
+    assert not (tmp_path / "n").exists()
 
 
 # Runs that are interrupted, killed and taken up again.
@@ -371,6 +396,7 @@ def test_a_finished_run_can_be_prolonged(files, tmp_path, reference):
         answer = fit(files / "train.svm", *short, "--passes", passes)
         assert (answer["passes"], answer["steps"]) == (passes, passes * N)
     assert np.array_equal(coef(tmp_path / "m"), reference)
+    assert "the run has 3 passes behind it" in complaint("fit", files / "train.svm", *short, "--passes", 2)
 
 
 @pytest.mark.parametrize("cached", [False, True])

@@ -488,6 +488,40 @@ def test_memory_of_chunks_that_were_used_is_given_back(tmp_path):
     assert most < size / 5
 
 
+def test_memory_does_not_grow_with_the_stream(monkeypatch):
+    """Forty megabytes of text and of rows go by; what stays is less than a sixth of either."""
+    monkeypatch.setattr(blocks.Input.blocks, "__defaults__", ((0, 0), "", 1 << 19))
+    text = b"".join(b"%d %d:1 5000:0.25\n" % (1 - 2 * (i % 2), 1 + i % 4000) for i in range(5000))
+
+    class Endless(io.RawIOBase):
+        left = 400
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer) -> int:
+            raise NotImplementedError
+
+        def read(self, size=-1) -> bytes:
+            self.left -= 1
+            return text if self.left >= 0 else b""
+
+        def readline(self, size=-1) -> bytes:
+            return b""
+
+    source = stdin_of(b"", monkeypatch)
+    monkeypatch.setattr(source, "open", Endless)
+    run = Passes(source, ReadOptions(features=5000), buffer=20_000)
+    monkeypatch.setattr(passes, "KEPT", 1 << 20)
+    sizes, count = [], 0
+    for chunk in run.chunks():
+        count += len(chunk)
+        with open("/proc/self/statm") as file:
+            sizes.append(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+    assert count == 400 * 5000
+    assert max(sizes) - sizes[5] < 7e6
+
+
 def test_prepared_survives_json(svm):
     prepared, _ = prepare(Input(str(svm[0])), ReadOptions())
     assert Prepared.from_json(prepared.to_json()) == prepared

@@ -13,7 +13,7 @@ import typer
 
 from onesfw import __version__
 from onesfw.checkpoint import open_folder
-from onesfw.cli.errors import INTERRUPTED
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, sentence
 from onesfw.cli.meter import Meter
 from onesfw.cli.scores import Scores
 from onesfw.cli.solve import BROKEN_DOWN
@@ -76,18 +76,22 @@ def fit(
     *,
     show: bool,
 ) -> Outcome:
-    """Train, write the model, and test it."""
+    """Train, write the model, and test it; a failure after the training costs the exit code, not the figures."""
     source = Input(path)
     if test is not None:
         Input(test)
+        if test == path == "-":
+            raise ValueError("the standard input cannot be both the training and the test file")
     if not source.repeatable and plan.passes > 1 and cache is None:
         raise ValueError(f"{source.name} can be read only once; give --cache PATH for more than one pass")
     saves, saved = None, None
     if checkpoint is not None:
         parts = {**plan.parts(), **options.parts(source), "--buffer": str(plan.buffer)}
-        saves = Saves(open_folder(checkpoint, parts))
+        saves = Saves(open_folder(checkpoint, parts), say)
         saved = saves.load()
     progress = saved[0] if saved else Progress()
+    if progress.sweep > plan.passes:
+        raise ValueError(f"checkpoint: the run has {progress.sweep} passes behind it; give --passes {progress.sweep}")
     clock = time.perf_counter()
     passes = Passes(
         source, options, buffer=plan.buffer, cache=cache, decided=saved[1] if saved else None,
@@ -96,29 +100,37 @@ def fit(
     progress.seconds += time.perf_counter() - clock  # a file may be read once to know its features and labels
     settings = plan.settings(passes.prepared.encoding.n_features)
     learner = Learner.from_tensors(settings, saved[2]) if saved else Learner(settings)
-    with Meter(show, plan.passes) as meter:
-        compiling = learner.compile(passes.prepared.encoding.dtype)
-        with catch_interrupt() as interrupted:
-            try:
+    try:
+        with Meter(show, plan.passes) as meter:
+            compiling = learner.compile(passes.prepared.encoding.dtype)
+            with catch_interrupt() as interrupted:
                 finished = train(
                     passes, learner, progress, sweeps=plan.passes, seed=plan.seed, saves=saves, meter=meter,
                     stop=interrupted.is_set,
                 )  # fmt: skip
-            except FloatingPointError as error:
-                say(str(error))
-                raise typer.Exit(BROKEN_DOWN) from None
+    except FloatingPointError as error:
+        say(str(error))
+        raise typer.Exit(BROKEN_DOWN) from None
     if not learner.steps:
         say("interrupted before a row was learnt")
         raise typer.Exit(INTERRUPTED)
-    model = make_model(plan, passes, learner, progress)
-    if model_path is not None:
-        model.save(model_path)
-    figures = describe(model, progress, plan, path, test, finished, compiling, model_path)
     for example in passes.source.bad.examples if passes.source is not None and show else ():
         say(f"skipped {example}")
-    if test is not None and finished:
-        figures |= tested(model, Input(test), options)
-    return Outcome(figures, 0 if finished else INTERRUPTED)
+    model = make_model(plan, passes, learner, progress)
+    figures = describe(model, progress, plan, path, test, finished, compiling)
+    code = 0 if finished else INTERRUPTED
+    try:
+        if model_path is not None:
+            model.save(model_path)
+            figures["model"] = str(model_path)
+        if test is not None and finished:
+            figures |= tested(model, Input(test), options)
+    except (ValueError, OSError) as error:
+        say(sentence(error))
+        code = MISTAKE
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    return Outcome(figures, code)
 
 
 def make_model(plan: Plan, passes: Passes, learner: Learner, progress: Progress) -> LinearModel:
@@ -138,12 +150,14 @@ def tested(model: LinearModel, source: Any, options: ReadOptions) -> dict[str, A
     scores = Scores.of(model)
     for batch in opened.batches():
         scores.add(batch, opened.bad)
+    if not scores.rows:
+        raise ValueError(f"{source.name} holds no rows to test on")
     return {**scores.figures(), "test_skipped": opened.bad.count}
 
 
 def describe(
     model: LinearModel, progress: Progress, plan: Plan, train: str, test: str | None, finished: bool,
-    compiling: float, path: Path | None,
+    compiling: float,
 ) -> dict[str, Any]:  # fmt: skip
     """The figures of a run, as JSON has them."""
     return {
@@ -172,7 +186,7 @@ def describe(
         "seconds": progress.seconds,
         "pass_seconds": progress.pass_seconds,
         "compile_seconds": compiling,
-        "model": None if path is None else str(path),
+        "model": None,
     }
 
 

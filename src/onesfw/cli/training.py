@@ -79,6 +79,8 @@ class Saves:
     """A run's state in a folder, one file, written whole or not at all."""
 
     folder: Path
+    tell: Callable[[str], None]
+    """Gets a sentence where a save fails."""
     last: float = 0.0
     cost: float = 0.0
 
@@ -101,10 +103,13 @@ class Saves:
         return time.monotonic() - self.last >= max(INTERVAL, SHARE * self.cost)
 
     def save(self, progress: Progress, prepared: Prepared, learner: Learner) -> None:
-        """Save the run as it is."""
+        """Save the run as it is; where the disk refuses, say so, and go on with the earlier save."""
         begun = time.monotonic()
         content = {"progress": asdict(progress), "prepared": prepared.to_json()}
-        write_tensors(self.folder / STATE, FORMAT, VERSION, content, learner.tensors())
+        try:
+            write_tensors(self.folder / STATE, FORMAT, VERSION, content, learner.tensors())
+        except OSError as error:
+            self.tell(f"checkpoint: {error.strerror or error}; the run goes on, and the earlier save is kept")
         self.last = time.monotonic()
         self.cost = self.last - begun
 

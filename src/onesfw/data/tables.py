@@ -19,6 +19,7 @@ from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
 
 ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
 ENTRIES = 1 << 20
+BUFFER = 1 << 20  # bytes of a column that are read at once; by default it is read whole
 WORDS = "words"  # the kind of a column that is hashed or one-hot, before it is known which
 
 
@@ -153,7 +154,7 @@ class ParquetTable:
             raise ValueError("Parquet cannot be read from a stream; give a file")
         self.input = source
         try:
-            self.file = pq.ParquetFile(source.path)
+            self.file = pq.ParquetFile(source.path, buffer_size=BUFFER)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{source.name} is not a Parquet file, or it is damaged: {error}") from error
         self.names = list(self.file.schema_arrow.names)
