@@ -26,6 +26,7 @@ from onesfw.result import Result, Trace
 from onesfw.solve import maximize, minimize
 from onesfw.status import Status
 from onesfw.submodular.extension import MultilinearExtension
+from onesfw.submodular.select import Selection, select
 
 __version__ = "0.1.0"
 
@@ -46,6 +47,7 @@ __all__ = [
     "MultilinearExtension",
     "NonOblivious",
     "Result",
+    "Selection",
     "Status",
     "Trace",
     "frank_wolfe",
@@ -60,6 +62,7 @@ __all__ = [
     "radius_path",
     "saga_fw",
     "scg_plus_plus",
+    "select",
     "sets",
     "spider_fw",
     "storc",

@@ -7,6 +7,7 @@ from onesfw.submodular.custom import SetFunction, check_submodular
 from onesfw.submodular.extension import MultilinearExtension
 from onesfw.submodular.facility import FacilityLocation
 from onesfw.submodular.features import FeatureBased
+from onesfw.submodular.greedy import GreedyResult, greedy
 from onesfw.submodular.influence import Influence
 from onesfw.submodular.logdet import LogDet
 from onesfw.submodular.matroids import LaminarMatroid, Matroid, PartitionMatroid, UniformMatroid
@@ -26,6 +27,7 @@ __all__ = [
     "FeatureBased",
     "Function",
     "GraphicMatroid",
+    "GreedyResult",
     "Influence",
     "LaminarMatroid",
     "LinearMatroid",
@@ -44,6 +46,7 @@ __all__ = [
     "decompose",
     "deterministic_pipage",
     "enumerate_extension",
+    "greedy",
     "pipage",
     "swap_round",
 ]

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onesfw.submodular.base import State, as_mask
-from onesfw.submodular.rows import RowFunction, as_sparse, row_weights
+from onesfw.submodular.base import State, as_mask, unchecked
+from onesfw.submodular.rows import RowFunction, Stepper, as_sparse, row_weights
 from onesfw.trees import Array, Tree
 
 
@@ -47,18 +47,10 @@ class Coverage(RowFunction):
     @staticmethod
     def from_rows(n: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Coverage:
         """Coverage whose item r is covered by the elements indices[indptr[r]:indptr[r+1]]: nothing is copied."""
-        made = object.__new__(Coverage)
-        fields = {
-            "n": int(n),
-            "indptr": indptr,
-            "indices": indices,
-            "values": np.zeros(0),
-            "weights": weights,
-            "longest": max(1, int(np.diff(indptr).max(initial=0))),
-        }
-        for name, value in fields.items():
-            object.__setattr__(made, name, value)
-        return made
+        longest = max(1, int(np.diff(indptr).max(initial=0)))
+        return unchecked(
+            Coverage, n=int(n), indptr=indptr, indices=indices, values=np.zeros(0), weights=weights, longest=longest
+        )
 
     def value_at(self, s: Array, omega: Tree) -> Array:
         _, _, inside, weight = self.window(omega, s)
@@ -79,12 +71,14 @@ class Coverage(RowFunction):
         after = jnp.concatenate([lax.cumprod(factors, reverse=True)[1:], one])
         return jnp.zeros_like(x).at[elements].add(jnp.where(real, weight * before * after, 0.0))
 
-    def step(
-        self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, which: np.ndarray, work: np.ndarray
-    ) -> None:
+    def stepper(self) -> Stepper:
         from onesfw.submodular.kernels import cover_step
 
-        cover_step(d, x, previous, rho, self.indptr, self.indices, self.weights, which, float(self.omegas), work)
+        indptr, indices, weights, scale = self.indptr, self.indices, self.weights, float(self.omegas)
+        work = np.empty(self.longest)
+        return lambda d, x, previous, rho, which: cover_step(
+            d, x, previous, rho, indptr, indices, weights, which, scale, work
+        )
 
     def served(self, x: np.ndarray, which: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         from onesfw.submodular.kernels import cover_pass

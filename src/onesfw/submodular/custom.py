@@ -12,7 +12,7 @@ import numpy as np
 
 from onesfw.arguments import whole_number
 from onesfw.objectives.base import require_callable, require_scalar, shape_of, step_key
-from onesfw.submodular.base import Estimate, Function, State, as_mask
+from onesfw.submodular.base import Function, State, as_mask, unchecked
 from onesfw.trees import Array, Tree
 
 AVERAGED = 1_000  # draws of ω that stand for the expectation on the host
@@ -37,6 +37,7 @@ class SetFunction(Function):
     n: int = eqx.field(static=True)
     sample: Callable[..., Any] | None = eqx.field(static=True)
     many: Callable[..., Any] = eqx.field(static=True)
+    series: int = eqx.field(static=True)
 
     def __init__(
         self, value: Callable[..., Any], n: int, sample: Callable[..., Any] | None = None, *, check: bool = False
@@ -53,7 +54,7 @@ class SetFunction(Function):
             require_scalar(
                 shape_of(value, "SetFunction", "value(s, omega)", like, omega), "SetFunction", "value(s, omega)"
             )
-        self.many = evaluator(value, sample)
+        self.many, self.series = evaluator(value, sample), 0
         if check:
             check_submodular(self)
 
@@ -68,9 +69,17 @@ class SetFunction(Function):
         result = self.function(s) if self.sample is None else self.function(s, omega)
         return jnp.asarray(result, s.dtype)
 
-    def draws(self, count: int, seed: int = 0) -> np.ndarray:
-        """f_ω(·) is evaluated on these keys' numbers on the host; one suffices where nothing is random."""
-        return np.arange(1 if self.sample is None else count, dtype=np.int32) + np.int32(seed * count)
+    @property
+    def draws(self) -> np.ndarray:
+        """The numbers of the draws that stand for the expectation on the host; one where nothing is random."""
+        count = 1 if self.sample is None else AVERAGED
+        return np.arange(count, dtype=np.int32) + np.int32(self.series * count)
+
+    def resampled(self, series: int) -> SetFunction:
+        """The same function on another fixed 1,000 draws; series 0 is the original."""
+        return unchecked(
+            SetFunction, function=self.function, n=self.n, sample=self.sample, many=self.many, series=series
+        )
 
     def values(self, masks: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """f_ω(S) for each mask (rows) and each draw (columns)."""
@@ -79,19 +88,17 @@ class SetFunction(Function):
 
     def value(self, chosen: Any) -> float:
         """f(S), or its mean over a fixed 1,000 draws of ω."""
-        return float(self.values(as_mask(chosen, self.n)[None], self.draws(AVERAGED)).mean())
+        return float(self.terms(chosen).mean())
 
-    def estimate(self, chosen: Any, samples: int, seed: int) -> Estimate:
-        """f(S) from fresh draws of ω, with its standard error."""
-        measured = self.values(as_mask(chosen, self.n)[None], self.draws(samples, 1 + seed))[0]
-        spread = measured.std(ddof=1) / np.sqrt(measured.size) if measured.size > 1 else 0.0
-        return Estimate(float(measured.mean()), float(spread))
+    def terms(self, chosen: Any) -> np.ndarray:
+        """f_ω(S) for each of the fixed draws."""
+        return self.values(as_mask(chosen, self.n)[None], self.draws)[0]
 
     def marginals(self, chosen: Any) -> np.ndarray:
         """g_i(S) = f(S + i) − f(S − i) for all i, from n + 1 evaluations."""
         mask = as_mask(chosen, self.n)
         flipped = mask[None] ^ np.eye(self.n, dtype=bool)
-        numbers = self.draws(AVERAGED)
+        numbers = self.draws
         here = self.values(mask[None], numbers).mean()
         there = np.concatenate([self.values(part, numbers).mean(1) for part in np.array_split(flipped, slices(self.n))])
         return np.where(mask, here - there, there - here)
@@ -110,7 +117,7 @@ class Evaluated(State):
         self.value, self.chosen = function.value(np.zeros(0, int)), []
 
     def gains(self, candidates: np.ndarray) -> np.ndarray:
-        numbers = self.function.draws(AVERAGED)
+        numbers = self.function.draws
         parts = np.array_split(candidates, slices(candidates.size))
         grown = [self.mask[None] | (np.arange(self.mask.size) == part[:, None]) for part in parts]
         return np.concatenate([self.function.values(masks, numbers).mean(1) for masks in grown]) - self.value
@@ -151,7 +158,7 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
 
     def measured(chosen: np.ndarray) -> np.ndarray:
         if isinstance(function, SetFunction):
-            return function.values(chosen[None], function.draws(AVERAGED))[0]
+            return function.values(chosen[None], function.draws)[0]
         return np.array([function.value(chosen)])
 
     def violates(difference: np.ndarray, scale: float) -> bool:

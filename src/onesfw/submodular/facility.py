@@ -13,7 +13,7 @@ from jax import lax
 
 from onesfw.arguments import choose
 from onesfw.submodular.base import State, as_mask
-from onesfw.submodular.rows import MOST_ENTRIES, RowFunction, as_sparse, row_weights
+from onesfw.submodular.rows import MOST_ENTRIES, RowFunction, Stepper, as_sparse, row_weights
 from onesfw.trees import Array, Tree
 
 KERNELS = ("rbf", "cosine", "linear")
@@ -92,13 +92,12 @@ class FacilityLocation(RowFunction):
         before = jnp.concatenate([jnp.ones(1, x.dtype), lax.cumprod(factors)[:-1]])
         return jnp.zeros_like(x).at[elements].add(jnp.where(real, weight * before * (m - rest[1:]), 0.0))
 
-    def step(
-        self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, which: np.ndarray, work: np.ndarray
-    ) -> None:
+    def stepper(self) -> Stepper:
         from onesfw.submodular.kernels import facility_step
 
-        rows = self.indptr, self.indices, self.values, self.weights
-        facility_step(d, x, previous, rho, *rows, which, float(self.omegas), work)
+        rows, scale = (self.indptr, self.indices, self.values, self.weights), float(self.omegas)
+        work = np.empty(self.longest)
+        return lambda d, x, previous, rho, which: facility_step(d, x, previous, rho, *rows, which, scale, work)
 
     def served(self, x: np.ndarray, which: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         from onesfw.submodular.kernels import facility_pass

@@ -352,3 +352,19 @@ def row_sums(v, indptr, indices, which, values, tau, out):
             if value > tau[q]:
                 total += v[indices[p]] * (value - tau[q])
         out[q] = total
+
+
+@jit
+def cover_slopes(x, direction, indptr, indices, out, prefix):
+    """Σ_i direction_i ∏_{l≠i}(1 − x_l) row by row."""
+    for r in range(out.size):
+        first, last = indptr[r], indptr[r + 1]
+        product = 1.0
+        for p in range(first, last):
+            prefix[p - first] = product
+            product *= 1.0 - x[indices[p]]
+        suffix, total = 1.0, 0.0
+        for p in range(last - 1, first - 1, -1):
+            total += direction[indices[p]] * prefix[p - first] * suffix
+            suffix *= 1.0 - x[indices[p]]
+        out[r] = total

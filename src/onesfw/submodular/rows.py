@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from onesfw.objectives.indices import uniform_index
 from onesfw.submodular.base import Function, as_mask, as_point
 from onesfw.trees import Array, Tree
 
+Stepper = Callable[[np.ndarray, np.ndarray, np.ndarray, float, np.ndarray], None]
 MOST_ENTRIES = 2**31 - 1  # entries are numbered in 32 bits under JAX
 
 
@@ -47,10 +49,11 @@ class RowFunction(Function):
         return elements, real, jnp.where(real, x[elements], 0.0), weight
 
     @abc.abstractmethod
-    def step(
-        self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, which: np.ndarray, work: np.ndarray
-    ) -> None:
-        """d ← (1 − ρ)(d + Δ̃) + ρ g in place, from the rows `which` of one batch (Algorithm 2)."""
+    def stepper(self) -> Stepper:
+        """The kernel (d, x, previous, ρ, rows): d ← (1 − ρ)(d + Δ̃) + ρ g in place, from one batch (Algorithm 2).
+
+        Bound to the arrays once: a method of a module is looked up anew, and slowly, at every call.
+        """
 
     @abc.abstractmethod
     def served(self, x: np.ndarray, which: np.ndarray, gradient: np.ndarray) -> np.ndarray:
