@@ -137,7 +137,7 @@ def chunk(
 
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)
-            return unrolled(low, high, one_step, state)
+            return (unrolled if estimator.cheap else lax.fori_loop)(low, high, one_step, state)
 
         begin, end = (first - 1) // block, (first - 1 + count + block - 1) // block
         state = lax.fori_loop(begin, end, steps_of_block, state)

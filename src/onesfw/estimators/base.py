@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Set
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -26,6 +26,9 @@ class Estimator(eqx.Module):
     `update` runs inside the compiled loop; whatever does not depend on x belongs in `draws`, which is computed for a
     block of steps at once.
     """
+
+    cheap: ClassVar[bool] = True
+    """Whether a step takes so little time that the loop is compiled several steps at a time."""
 
     @property
     @abc.abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -38,6 +38,7 @@ class Batched(Estimator):
     samples of a step are drawn and used a block at a time, so that memory does not grow with the batch.
     """
 
+    cheap: ClassVar[bool] = False
     correction: Correction
     batches: Batches = eqx.field(static=True)
     path: bool = eqx.field(static=True, default=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,6 +31,7 @@ class RunningAverage(Estimator):
     falls below theirs.
     """
 
+    cheap: ClassVar[bool] = False
     batch: int = eqx.field(static=True, default=1)
     memory: int | None = eqx.field(static=True, default=None)
 

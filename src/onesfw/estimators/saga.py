@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,6 +31,7 @@ class Saga(Estimator):
     all gradients at x_1.
     """
 
+    cheap: ClassVar[bool] = False
     n: int = eqx.field(static=True)
     batch: int = eqx.field(static=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -37,6 +37,7 @@ class Snapshot(Estimator):
     many samples. At such a step the differences vanish, and no sample is drawn for them.
     """
 
+    cheap: ClassVar[bool] = False
     batches: Batches = eqx.field(static=True)
     full: bool = eqx.field(static=True, default=True)
 
