@@ -20,6 +20,8 @@ from onesfw.cli.predict import EXAMPLES as PREDICT_EXAMPLES
 from onesfw.cli.predict import predict_command
 from onesfw.cli.rates import EXAMPLES as RATES_EXAMPLES
 from onesfw.cli.rates import rates_command
+from onesfw.cli.select import EXAMPLES as SELECT_EXAMPLES
+from onesfw.cli.select import select_command
 from onesfw.cli.solve import EXAMPLES, solve_command
 
 UsageError = cast(
@@ -41,6 +43,7 @@ app.command("rates", epilog=RATES_EXAMPLES)(rates_command)
 app.command("bounds", no_args_is_help=True, epilog=BOUNDS_EXAMPLES)(bounds_command)
 app.command("fit", no_args_is_help=True, epilog=FIT_EXAMPLES)(fit_command)
 app.command("predict", no_args_is_help=True, epilog=PREDICT_EXAMPLES)(predict_command)
+app.command("select", no_args_is_help=True, epilog=SELECT_EXAMPLES)(select_command)
 
 
 def show_version(wanted: bool) -> None:
