@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -104,6 +105,8 @@ def test_the_model_is_that_of_the_learner_on_the_same_rows(loss, constraint, fil
     assert np.array_equal(model.coef, learner.coef)
     assert answer["progressive_loss"] == pytest.approx(first / N, rel=1e-12)
     assert (answer["rows"], answer["passes"], answer["steps"], answer["features"]) == (N, 2, 2 * N, D)
+    assert len(answer["pass_seconds"]) == 2
+    assert 0 < sum(answer["pass_seconds"]) <= answer["seconds"] + 1e-9
     test_rows, test_labels = make(1)
     margins = test_rows @ learner.coef
     assert answer["test_loss"] == pytest.approx(LOSSES[loss].value(margins, test_labels).mean(), rel=1e-12)
@@ -146,6 +149,13 @@ def test_compressed_files_and_streams_give_the_same_model(compress, files, tmp_p
     (tmp_path / "packed").write_bytes(data)
     fit(tmp_path / "packed", *BASIC, "--model", tmp_path / "m")
     assert np.array_equal(coef(tmp_path / "m"), reference)
+    if compress is bytes:
+        os.mkfifo(tmp_path / "pipe")
+        writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(data,))
+        writer.start()
+        fit(tmp_path / "pipe", *BASIC, "--features", D, "--cache", tmp_path / "r", "--model", tmp_path / "p")
+        writer.join()
+        assert np.array_equal(coef(tmp_path / "p"), reference)
     fit("-", *BASIC, "--features", D, "--cache", tmp_path / "rows", "--model", tmp_path / "s", stdin=data)
     assert np.array_equal(coef(tmp_path / "s"), reference)
 

@@ -127,6 +127,25 @@ def test_a_cut_off_compressed_file_is_named_with_the_last_good_line(suffix, svm,
         list(Input(str(path)).blocks())
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+def test_a_damaged_compressed_file_is_a_sentence_or_the_same_text(suffix, svm, tmp_path):
+    text, path, rng = svm[0].read_bytes(), tmp_path / f"hurt{suffix}", np.random.default_rng(0)
+    with OPENERS[suffix](path, "wb") as file:
+        file.write(text)
+    whole, seen = path.read_bytes(), 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[rng.integers(10, len(whole))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            found = b"".join(block.text for block in Input(str(path)).blocks())
+        except ValueError as error:
+            seen += f"hurt{suffix} is damaged after line" in str(error)
+        else:
+            assert found == text
+    assert seen > 50
+
+
 def test_paths_that_cannot_be_read(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"missing cannot be read: No such file"):
         Input(str(tmp_path / "missing"))
@@ -302,6 +321,13 @@ def test_a_third_label_is_named_in_a_later_block(tmp_path):
     assert skipping.skipped == 1
 
 
+def test_places_count_lines_that_were_left_out(tmp_path):
+    text = b"1 1:1\n\n# note\noops\n2 1:1\n1 x\n3 1:1\n"
+    run = Passes(written(tmp_path, text), ReadOptions(features=1, skip_bad=True, labels="1,2"), buffer=10)
+    assert [len(chunk) for chunk in run.chunks()] == [2]
+    assert [example.partition(":")[0] for example in run.source.bad.examples] == ["line 4", "line 6", "line 7"]
+
+
 def test_empty_files(tmp_path):
     for text in (b"", b"\n\n# nothing\n"):
         with pytest.raises(ValueError, match="holds no rows"):
@@ -386,9 +412,13 @@ def test_a_cache_of_other_options_is_written_anew(options, named, cached):
     assert Passes(Input(str(cached[0])), ReadOptions(**options), buffer=50, cache=cached[1]).cache is not None
 
 
-def test_a_cache_of_a_changed_file_is_written_anew(cached):
-    path, rows = cached
-    text = path.read_bytes()
+def test_a_cache_of_a_changed_file_is_written_anew(svm, tmp_path):
+    """The size and both ends stay the same."""
+    path, rows = svm[0], tmp_path / "rows"
+    text = svm[0].read_bytes() * 8
+    assert len(text) > 3 * blocks.ENDS
+    path.write_bytes(text)
+    list(Passes(Input(str(path)), ReadOptions(), buffer=50, cache=rows).chunks())
     middle = len(text) // 2
     place = text.index(b".", middle) + 1
     path.write_bytes(text[:place] + (b"1" if text[place : place + 1] != b"1" else b"2") + text[place + 1 :])

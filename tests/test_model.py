@@ -59,7 +59,7 @@ def test_margins_predictions_and_probabilities():
     )
     assert model.probabilities(np.array([-800.0]))[0] >= 0
     counts = dataclasses.replace(model, loss="poisson", labels=None)
-    assert counts.predict(rows[[1]])[0] == np.exp(1)
+    assert counts.predict(rows[[1, 3]]).tolist() == [np.exp(1), np.inf]
     assert dataclasses.replace(counts, loss="huber").predict(rows).tolist() == [0, 1, -1, 800]
     assert dataclasses.replace(model, labels=(1.0, 2.0)).predict(rows).tolist() == [1, 2, 1, 2]
     with pytest.raises(ValueError, match="poisson loss has no probabilities"):

@@ -61,7 +61,8 @@ class LinearModel:
         if self.labels is not None:
             kind = object if isinstance(self.labels[0], str) else np.float64
             return np.asarray(self.labels, kind)[(margins > 0).astype(np.intp)]
-        return np.exp(margins) if self.loss == "poisson" else margins
+        with np.errstate(over="ignore"):  # a rate beyond 1e308 is infinite
+            return np.exp(margins) if self.loss == "poisson" else margins
 
     def probabilities(self, margins: np.ndarray) -> np.ndarray:
         """The probability of the second label, 1/(1 + exp(−m)); only the logistic loss has one."""

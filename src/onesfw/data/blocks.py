@@ -147,7 +147,7 @@ class Input:
                     digest = "" if hasher is None else hasher.hexdigest()
                     yield Block(body, line + 1, (offset, line + count), digest)
                     line += count
-            except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+            except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
                 raise ValueError(f"{self.name} is damaged after line {line:,}: {error}") from error
             except OverlongLine as error:
                 place = f"line {line + error.args[0] + 1:,}"
