@@ -304,7 +304,7 @@ REFUSED = [
     (fw.online_fw(), moving(), TypeError, r"online_fw needs samples whose distribution does not depend on x"),
     (fw.storm(), moving(), TypeError, r"storm needs samples whose distribution does not depend on x"),
     (fw.scg_plus_plus("convex", correction="importance"), noisy(), ValueError, r"correction='importance' is for"),
-    (fw.minibatch_sfw(batch=lambda t: 5 - t), noisy(), ValueError, r"batch must be at least 1; it is 0 at t = 5"),
+    (fw.minibatch_sfw(batch=lambda t: 5 - t), noisy(), ValueError, r"batch must be above 0; it is 0 at t = 5"),
     (fw.momentum_sfw("dr_submodular"), noisy(), ValueError, r"the dr_submodular setting maximises; call maximize"),
     (fw.momentum_sfw("nonmonotone_dr"), noisy(), ValueError, r"the nonmonotone_dr setting maximises; call maximize"),
     (fw.projected_sgd(eta=-1.0), noisy(), ValueError, r"eta must stay in \[0, ∞\); it is -1 at t = 1"),

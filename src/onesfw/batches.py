@@ -89,15 +89,15 @@ def as_sizes(value: Any, name: str) -> tuple[str, Callable[[Numbers, int], Numbe
 
 
 def from_function(function: Callable[..., Any], name: str) -> tuple[str, Callable[[Numbers, int], Numbers], bool]:
-    """A user's function of t or of (t, T), which must stay at or above 1."""
+    """A user's function of t or of (t, T), which must stay above 0; sizes are rounded up."""
     evaluate, uses_horizon = per_step(function, name)
 
     def checked(t: Numbers, horizon: int) -> Numbers:
         values = evaluate(t, horizon)
-        wrong = ~(values >= 1)
+        wrong = ~(values > 0)
         if wrong.any():
             first = int(np.argmax(wrong))
-            raise ValueError(f"{name} must be at least 1; it is {values[first]:g} at t = {t[first]:g}")
+            raise ValueError(f"{name} must be above 0; it is {values[first]:g} at t = {t[first]:g}")
         return values
 
     return label_of(function), checked, uses_horizon
