@@ -10,9 +10,10 @@ import numpy as np
 from onesfw import zoo
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, NONCONVEX
 from onesfw.experiments import tuning
-from onesfw.experiments.claims import CLAIMS, TITLES, claim
+from onesfw.experiments.budgets import BY_GRADIENTS
+from onesfw.experiments.claims import CLAIMS, TITLES, UTILITY, claim
 from onesfw.experiments.compare import Announce, Comparison, Plan, carry_out, prepare, rise
-from onesfw.experiments.runs import LABELS
+from onesfw.experiments.runs import LABELS, Curve
 from onesfw.experiments.subject import Subject
 from onesfw.experiments.tables import MISSING, Grid, mean_text, slope_text
 
@@ -97,10 +98,9 @@ def claims_grid(rates: Rates, setting: str) -> Grid:
     """One of the paper's tables: each method's claim, and what was measured on each problem of the setting."""
     comparisons = rates.of(setting)
     measures = {c.curves[0].primary for c in comparisons if c.curves}
-    what = " or ".join(LABELS[name] for name in sorted(measures))
     columns = (
         "method", "reference", "batch", "claimed samples", "claimed slope", "problem", "slope in samples",
-        "slope in LMO calls", "LMO calls", f"{what} at the end",
+        "slope in LMO calls", "error at the end",
     )  # fmt: skip
     order = {name: place for place, name in enumerate(CLAIMS[setting])}
     found = [(curve, c) for c in comparisons for curve in c.curves]
@@ -111,17 +111,23 @@ def claims_grid(rates: Rates, setting: str) -> Grid:
         rows.append(
             (
                 f"`{curve.name}`", said.reference, said.batch, said.complexity, said.slope, comparison.subject.name,
-                slope_text(rise(curve, "samples")), slope_text(rise(curve, "lmo_calls")),
-                f"{int(curve.counts['lmo_calls'][-1]):,}", mean_text(curve.final),
+                samples_slope(curve), slope_text(rise(curve, "lmo_calls")), mean_text(curve.final),
             )
         )  # fmt: skip
     budget = rates.size.budgets[setting]
     note = (
+        f"The error is {' or '.join(LABELS[name] for name in sorted(measures))}. "
         f"{budget:,} samples, {rates.size.seeds} seeds. Claims are orders. A slope is that of log E[error] over the "
         "last two decades, with a 95 % bootstrap interval over the seeds; ± is one standard error. * not in the "
         "paper's table; † printed there as Hazan, Luo 2016."
     )
-    return Grid(TITLES[setting], columns, rows, note, words=6)
+    return Grid(TITLES[setting], columns, rows, note + (UTILITY if setting == DR_SUBMODULAR else ""), words=6)
+
+
+def samples_slope(curve: Curve) -> str:
+    """The slope in samples; where the budget counts gradients, the slope in those too."""
+    text = slope_text(rise(curve, "samples"))
+    return f"{text}; in gradients {slope_text(rise(curve, 'gradients'))}" if curve.name in BY_GRADIENTS else text
 
 
 def submodular_grid(rates: Rates) -> Grid:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MISSING = "–"
+SMALL = 0.01  # smaller numbers are shown with a power of ten
 SHORT = {"gap": "gap"}
 
 
@@ -81,13 +82,16 @@ def mean_text(values: np.ndarray) -> str:
         return MISSING
     if not math.isfinite(error) or error <= abs(mean) * 1e-9:
         return number_text(mean, 3)
-    digits = 1 if mean == 0 else math.floor(math.log10(abs(mean))) - math.floor(math.log10(error)) + 1
+    place = -math.floor(math.log10(error))  # of the error's first digit
+    if abs(mean) >= SMALL or mean == 0:
+        return f"{mean:.{max(place, 0)}f} ± {error:.{max(place, 0)}f}"
+    digits = math.floor(math.log10(abs(mean))) + place + 1
     return f"{number_text(mean, min(max(digits, 2), 7))} ± {number_text(error, 1)}"
 
 
 def number_text(number: float, digits: int) -> str:
     """So many significant digits; a power of ten below 0.01, with a short exponent."""
-    if number != 0 and not 1e-2 <= abs(number) < 1e6:
+    if number != 0 and not SMALL <= abs(number) < 1e6:
         mantissa, _, exponent = f"{number:.{digits - 1}e}".partition("e")
         return f"{mantissa}e{int(exponent)}"
     return f"{number:.{digits}g}"

@@ -18,7 +18,7 @@ from onesfw.experiments.tables import Grid, mean_text, number_text
 PAPER = "paper: 1/(t−1), 1/t"
 PROBLEMS = (
     "logistic", "logistic-generated", "logistic-wide", "interpolation", "quadratic-interior", "quadratic-face",
-    "quadratic-noisy",
+    "quadratic-noisy", "gaussian",
 )  # fmt: skip
 NO_WORSE, BETTER = 1.3, 3.0  # what a rule must show to be offered: within 1.3 times everywhere, 3 times better once
 
