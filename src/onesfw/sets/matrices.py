@@ -15,6 +15,7 @@ from onesfw import trees
 from onesfw.sets.base import ConvexSet, known
 from onesfw.sets.lanczos import generic_vector, largest_eigenvector
 from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
+from onesfw.sets.polar import polar_factor
 from onesfw.sets.simplices import project_simplex
 from onesfw.trees import Array, Tree
 
@@ -112,6 +113,21 @@ def blended(memory: Array) -> Array:
     return memory / jnp.linalg.norm(memory) + 0.1 * generic_vector(memory.size, memory.dtype)
 
 
+def upright(d: Array) -> tuple[Array, Callable[[Array], Array]]:
+    """d with its largest entry at 1, so that squares do not overflow, and no wider than tall; the way back."""
+    largest = jnp.max(jnp.abs(d))
+    scaled = d / jnp.where(largest > 0, largest, 1.0)
+    if d.shape[0] >= d.shape[1]:
+        return scaled, lambda matrix: matrix
+    return scaled.T, lambda matrix: matrix.T
+
+
+def shorter_side(constraint: MatrixSet, like: Tree) -> Array:
+    """A generic vector as long as the matrix's shorter side."""
+    matrix, _ = constraint.as_matrix(trees.zeros_like(trees.shapes(like)))
+    return generic_vector(min(matrix.shape), matrix.dtype)
+
+
 class NuclearBall(MatrixSet):
     """{X : Σσ_i(X) ≤ radius}, the sum of the singular values.
 
@@ -131,21 +147,16 @@ class NuclearBall(MatrixSet):
 
     def lmo_memory(self, like: Tree) -> Tree:
         """The leading singular vector on the shorter side."""
-        (leaf,) = jax.tree.leaves(like)
-        self.as_matrix(trees.zeros_like(trees.shapes(like)))
-        return generic_vector(min(leaf.shape), leaf.dtype)
+        return shorter_side(self, like)
 
     def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
-        largest = jnp.max(jnp.abs(d))
-        scaled = d / jnp.where(largest > 0, largest, 1.0)  # keeps the Gram operator from over- and underflowing
-        tall = scaled if d.shape[0] >= d.shape[1] else scaled.T
+        tall, turn = upright(d)
         # A relative error of 2ε in σ² is one of ε in σ.
         right = largest_eigenvector(lambda v: (tall @ v) @ tall, blended(memory), 2 * self.accuracy)
         left = tall @ right
         length = jnp.linalg.norm(left)
         left = jnp.where(length > 0, left / jnp.where(length > 0, length, 1.0), jnp.zeros_like(left).at[0].set(1.0))
-        vertex = -self.bound * jnp.outer(left, right)
-        return (vertex if d.shape[0] >= d.shape[1] else vertex.T), right
+        return -self.bound * turn(jnp.outer(left, right)), right
 
     def contains_matrix(self, x: Array, tol: float) -> Array:
         return within(jnp.sum(jnp.linalg.svd(x, compute_uv=False)), self.bound, tol)
@@ -175,20 +186,28 @@ class NuclearBall(MatrixSet):
 class SpectralBall(MatrixSet):
     """{X : σ₁(X) ≤ radius}, the largest singular value.
 
-    lmo(D) = −radius · UVᵀ for D = UΣVᵀ, the polar factor, from a full SVD: O(mn · min(m, n)).
+    lmo(D) = −radius · UVᵀ for D = UΣVᵀ, the polar factor, such that ⟨D, V⟩ is within the relative `accuracy` of its
+    least value; D = 0 counts as the identity. Newton-Schulz iterations, two matrix products each, O(mn · min(m, n)),
+    some 10 to 20 of them; their scale comes from Lanczos, which `lmo_from` starts from the last vector.
     """
 
     bound: Parameter
+    accuracy: Parameter
     shape: Shape | None = eqx.field(static=True)
 
-    def __init__(self, radius: float, shape: int | Shape | None = None) -> None:
+    def __init__(self, radius: float, shape: int | Shape | None = None, accuracy: float = 1e-4) -> None:
         self.bound = positive(radius, "SpectralBall", "radius")
+        self.accuracy = positive(accuracy, "SpectralBall", "accuracy")
         self.shape = matrix_shape(shape, "SpectralBall")
 
-    def lmo_matrix(self, d: Array, memory: Tree) -> tuple[Array, Tree]:
-        largest = jnp.max(jnp.abs(d))
-        left, _, right = jnp.linalg.svd(d / jnp.where(largest > 0, largest, 1.0), full_matrices=False)
-        return -self.bound * (left @ right), memory
+    def lmo_memory(self, like: Tree) -> Tree:
+        """The leading singular vector on the shorter side."""
+        return shorter_side(self, like)
+
+    def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
+        tall, turn = upright(jnp.where(jnp.any(d != 0), d, jnp.eye(*d.shape, dtype=d.dtype)))
+        factor, right = polar_factor(tall, blended(memory), self.accuracy)
+        return -self.bound * turn(factor), right
 
     def contains_matrix(self, x: Array, tol: float) -> Array:
         return within(jnp.linalg.svd(x, compute_uv=False)[0], self.bound, tol)
