@@ -532,9 +532,11 @@ def test_sigkill_at_any_moment_changes_nothing(cached, server, files, tmp_path):
             if path.exists():  # whole, whenever the kill came
                 storage.load_tensors(path.read_bytes())
     assert killed >= 4
+    (tmp_path / "run" / f".{training.STATE}.0123.tmp").write_bytes(b"what a kill in the middle of a save leaves")
     server.start(*arguments)
     assert server.ended() == 0
     assert np.array_equal(coef(tmp_path / "m"), coef(tmp_path / "whole"))
+    assert len(list((tmp_path / "run").iterdir())) == 2
 
 
 def test_ctrl_c_keeps_the_model_so_far(server, files, tmp_path):

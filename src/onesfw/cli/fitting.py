@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn.datasets  # noqa: F401  its reader, before the clock runs
 import typer
 
 from onesfw import __version__
@@ -92,8 +93,6 @@ def fit(
     progress = saved[0] if saved else Progress()
     if progress.sweep > plan.passes:
         raise ValueError(f"checkpoint: the run has {progress.sweep} passes behind it; give --passes {progress.sweep}")
-    import sklearn.datasets  # noqa: F401  its reader is loaded here: that second is not the run's
-
     clock = time.perf_counter()
     passes = Passes(
         source, options, buffer=plan.buffer, cache=cache, decided=saved[1] if saved else None,

@@ -88,6 +88,8 @@ class Saves:
         """What was saved last; None where nothing was."""
         path = self.folder / STATE
         self.last = time.monotonic()
+        for left in self.folder.glob(f".{STATE}.*.tmp"):  # by a run that was killed while it saved
+            left.unlink(missing_ok=True)
         if not path.exists():
             return None
         try:
