@@ -91,6 +91,22 @@ def test_every_problem_and_every_method_is_in_the_table():
     assert {m for _, m in PAIRS} == set(ALGORITHMS)
 
 
+def test_methods_take_samples_that_depend_on_x_without_a_density():
+    """Random sets: momentum asks for their marginals, SCG++ for the change of these, and both come near 1-SFW."""
+    covers = (np.random.default_rng(1).random((12, 40)) < 0.2).astype(float)
+    function = fw.MultilinearExtension(fw.submodular.Coverage(covers, np.full(40, 1 / 40)), sampled=True)
+
+    def covered(algorithm):
+        steps = algorithm.steps_for(function, samples=4_000)
+        knapsack = fw.sets.Knapsack(np.ones(12), 4.0)
+        x = fw.maximize(function, knapsack, steps=steps, algorithm=algorithm, evaluate=False).x
+        return 1 - np.mean(np.prod(1 - covers * np.asarray(x, float)[:, None], 0))
+
+    reference = covered(fw.one_sfw("dr_submodular"))
+    assert covered(fw.scg_plus_plus()) > 0.97 * reference
+    assert covered(fw.momentum_sfw("dr_submodular")) > 0.9 * reference
+
+
 @pytest.mark.parametrize("constraint", [fw.sets.Box(0.0, 1.0, shape=4), fw.sets.Knapsack(np.ones(4), 1.5)])
 def test_non_monotone_continuous_greedy_keeps_its_promise(constraint):
     """½ x'Hx + h'x with h so small that F falls again inside the box: 1/e of the best value, found on a grid."""

@@ -49,8 +49,9 @@ class Batches:
     def __call__(self, t: Numbers, horizon: int) -> Sizes:
         """The sizes at steps `t` of a run of `horizon` steps."""
         sizes = self.function(np.asarray(t, np.float64), horizon)
-        # 1e-9: a product such as 3 · (1/3) must not be rounded up to the next number.
-        whole = (np.ceil(np.minimum(np.asarray(size, np.float64), MOST_SAMPLES) - 1e-9) for size in sizes)
+        # 1e-9: a product such as 3 · (1/3) must not be rounded up to the next number. What lies beyond MOST_SAMPLES
+        # stays beyond it, and is refused when the run is built.
+        whole = (np.ceil(np.minimum(np.asarray(size, np.float64), MOST_SAMPLES + 1) - 1e-9) for size in sizes)
         return Sizes(*(np.broadcast_to(size, np.shape(t)).astype(np.int64) for size in whole))
 
     def totals(self, steps: int, horizon: int) -> Totals:
@@ -66,16 +67,6 @@ def slice_totals(batches: Batches, first: int, count: int, horizon: int) -> Tota
     """The sums over `count` steps from `first` on."""
     sizes = batches(np.arange(first, first + count), horizon)
     return Totals(int(sizes.anew.sum()), int(sizes.batch.sum()), int(np.count_nonzero(sizes.anew)))
-
-
-def constant(size: int) -> Batches:
-    """The same size at every step."""
-    return Batches(f"{size}", lambda t, T: (0, size))
-
-
-def growing(formula: str, function: Callable[[Numbers], Numbers]) -> Batches:
-    """Fresh samples at every step, `function(t)` of them."""
-    return Batches(formula, lambda t, T: (0, function(t)))
 
 
 def as_sizes(value: Any, name: str) -> tuple[str, Callable[[Numbers, int], Numbers], bool]:
@@ -98,7 +89,7 @@ def from_function(function: Callable[..., Any], name: str) -> tuple[str, Callabl
         if wrong.any():
             first = int(np.argmax(wrong))
             raise ValueError(f"{name} must be above 0; it is {values[first]:g} at t = {t[first]:g}")
-        return values
+        return np.maximum(values, 1.0)
 
     return label_of(function), checked, uses_horizon
 
@@ -127,15 +118,3 @@ class Epochs:
             starts.append(starts[-1] + lengths[-1])
         epoch = np.searchsorted(starts, t)
         return Place(epoch, t - np.asarray(starts)[epoch - 1], np.asarray(lengths)[epoch - 1])
-
-
-@dataclass(frozen=True)
-class EqualEpochs:
-    """Epochs of the same length."""
-
-    length: int
-
-    def __call__(self, t: Numbers) -> Place:
-        """The epoch of each step t ≥ 1."""
-        before = (t - 1) // self.length
-        return Place(before + 1, t - before * self.length, np.full(np.shape(t), self.length))

@@ -44,9 +44,9 @@ class Result:
     """The outcome of `minimize` or `maximize`.
 
     `x` is the paper's output: x_{T+1}, or x_o in the non-convex setting (the certified last iterate after a stop on
-    `gap_tol`). `value` and `gap` belong to `x` and come from a full pass or from independent samples; they are None
-    where nothing was evaluated. The trace follows x_t. With replicates, x, x_last, value, gap, status and the trace
-    have a leading axis.
+    `gap_tol`), or the mean of the iterates where a method returns that. `value` and `gap` belong to `x` and come from a
+    full pass or from independent samples; they are None where nothing was evaluated. The trace follows x_t, or that
+    mean. With replicates, x, x_last, value, gap, status and the trace have a leading axis.
     """
 
     x: Tree

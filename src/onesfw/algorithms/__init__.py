@@ -21,7 +21,7 @@ from onesfw.algorithms.momentum import (
     minibatch_sfw,
     momentum_sfw,
 )
-from onesfw.algorithms.one_sample import ADAPTIVE, PRESETS, correction_for, one_sfw
+from onesfw.algorithms.one_sample import PRESETS, one_sfw
 from onesfw.algorithms.one_sample import SCHEDULES as ONE_SFW_SCHEDULES
 from onesfw.algorithms.online import ONLINE_SCHEDULES, online_fw
 from onesfw.algorithms.path_integrated import PATH_ETAS, SPIDER_SCHEDULES, normalized_fw, scg_plus_plus, spider_fw
@@ -47,7 +47,7 @@ ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
 """Recipes by name; each takes a setting first."""
 
 SETTINGS: dict[str, tuple[str, ...]] = {
-    "one_sfw": (CONVEX, NONCONVEX, DR_SUBMODULAR),
+    "one_sfw": tuple(PRESETS),
     "momentum_sfw": tuple(MOMENTUM_STEPS),
     "minibatch_sfw": (CONVEX, NONCONVEX),
     "online_fw": (CONVEX,),
@@ -60,7 +60,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "saga_fw": (NONCONVEX,),
     "projected_sgd": (CONVEX, DR_SUBMODULAR),
     "storm": (NONCONVEX,),
-    "frank_wolfe": (CONVEX, NONCONVEX, DR_SUBMODULAR),
+    "frank_wolfe": tuple(PRESETS),
 }
 """The settings that each recipe serves."""
 
@@ -75,7 +75,6 @@ SCHEDULES: dict[str, tuple[str, ...]] = {
 """The names that `schedule=` takes, for recipes that have it: the step rules of the convex setting."""
 
 __all__ = [
-    "ADAPTIVE",
     "ALGORITHMS",
     "CONVEX",
     "DR_SUBMODULAR",
@@ -87,7 +86,6 @@ __all__ = [
     "SCHEDULES",
     "SETTINGS",
     "Algorithm",
-    "correction_for",
     "frank_wolfe",
     "minibatch_sfw",
     "momentum_sfw",

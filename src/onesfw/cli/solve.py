@@ -83,7 +83,7 @@ def solve_command(
     seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of all randomness."),
     algorithm: str = typer.Option(None, metavar="NAME", help="One of `onesfw list algorithms`; default one_sfw."),
     setting: str = typer.Option(
-        None, metavar="NAME", help="convex, nonconvex or dr_submodular; default the problem's."
+        None, metavar="NAME", help="convex, nonconvex, dr_submodular or nonmonotone_dr; default the problem's."
     ),
     set_name: str = typer.Option(None, "--set", metavar="NAME", help="Another set of the same shape, such as L1Ball."),
     radius: float = typer.Option(None, metavar="R", help="The radius, or total, of --set or of the problem's own set."),
