@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,19 +137,18 @@ def train(
     begun_with, shuffler = progress.all_rows, Shuffler()
     before = progress.seconds
     while progress.sweep < sweeps and not stop():
-        chunks = passes.chunks(progress.chunk, progress.position, progress.proof, stop)
-        for chunk in chunks:
-            order = order_of(len(chunk), passes.buffer, seed, progress.sweep, progress.chunk)
-            progress.learnt(chunk, learner.learn(*shuffler.shuffled(chunk, order)))
-            progress.skipped, progress.seconds = passes.skipped, before + time.perf_counter() - clock
-            rate = (progress.all_rows - begun_with) / max(1e-9, progress.seconds - before)
-            loss, total = progress.loss / progress.rows, expected(progress, sweeps, size)
-            meter.show(progress.sweep, progress.all_rows, rate, loss, total)
-            if stop():
-                break
-            if saves is not None and saves.due():
-                saves.save(progress, passes.prepared, learner)
-        chunks.close()
+        with closing(passes.chunks(progress.chunk, progress.position, progress.proof, stop)) as chunks:
+            for chunk in chunks:
+                order = order_of(len(chunk), passes.buffer, seed, progress.sweep, progress.chunk)
+                progress.learnt(chunk, learner.learn(*shuffler.shuffled(chunk, order)))
+                progress.skipped, progress.seconds = passes.skipped, before + time.perf_counter() - clock
+                rate = (progress.all_rows - begun_with) / max(1e-9, progress.seconds - before)
+                loss, total = progress.loss / progress.rows, expected(progress, sweeps, size)
+                meter.show(progress.sweep, progress.all_rows, rate, loss, total)
+                if stop():
+                    break
+                if saves is not None and saves.due():
+                    saves.save(progress, passes.prepared, learner)
         if not stop():
             if not progress.rows:
                 raise ValueError(f"{passes.input.name} holds no rows to learn from")
