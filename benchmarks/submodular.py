@@ -178,7 +178,7 @@ def influence(full_celf: bool = False) -> None:
 
 
 def celf(function: sm.Influence, matroid: sm.UniformMatroid, ours: float, whole: bool) -> None:
-    """CELF with 10,000 cascades per estimate: its first pass alone, extrapolated from 40 nodes and 200 cascades, or all of it."""
+    """CELF with 10,000 cascades per estimate: its first pass alone, extrapolated from a sample, or all of it."""
     if not whole:
         nodes = np.random.default_rng(0).choice(function.n, 40, replace=False)
         _, seconds = timed(lambda: [function.spread([int(i)], 200) for i in nodes])

@@ -12,6 +12,7 @@ import pytest
 import onesfw as fw
 from onesfw import submodular as sm
 from onesfw.submodular import certificates
+from onesfw.submodular.sources import source_of
 
 N = 9
 RNG = np.random.default_rng(0)
@@ -173,6 +174,32 @@ def test_the_kernels_follow_the_estimator():
                 grads = [[np.asarray(slope(p, r)) for r in (2, 5)] for p in (x, previous)]
             now, before = np.mean(grads, axis=1)
             np.testing.assert_allclose(moved, (1 - rho) * (d + now - before) + rho * now, atol=1e-12)
+
+
+def test_the_host_follows_the_estimator():
+    """The mean of d over many seeds is (1 − ρ)(d + ∇F(x) − ∇F(x_{t−1})) + ρ ∇F(x̄), x̄ uniform on the segment."""
+    function, rng = sm.LogDet(np.cov(RNG.normal(size=(5, 4)))), np.random.default_rng(3)
+    d, x, previous, rho = rng.normal(size=5), rng.random(5), rng.random(5), 0.4
+    x[0] = previous[1] = 0.0
+    x[2] = 1.0
+    made = []
+    for seed in range(3_000):
+        moved = d.copy()
+        source_of(function, 1, None, seed).update(moved, x, previous, rho, 2)
+        made.append(moved)
+    places = np.linspace(0, 1, 41)
+    along = np.mean([sm.enumerate_extension(function, a * x + (1 - a) * previous)[1] for a in places], axis=0)
+    step = sm.enumerate_extension(function, x)[1] - sm.enumerate_extension(function, previous)[1]
+    expected = (1 - rho) * (d + step) + rho * along
+    error = np.std(made, axis=0) / np.sqrt(len(made))
+    assert np.all(np.abs(np.mean(made, axis=0) - expected) <= 5 * error + 1e-3)
+
+
+@pytest.mark.parametrize("name", ["features", "logdet", "own"])
+@pytest.mark.parametrize("matroid", MATROIDS)
+def test_the_chain_of_sets_bounds_the_optimum(name, matroid):
+    function, limit = FUNCTIONS[name], MATROIDS[matroid]
+    assert certificates.chain_bound(function, limit).value >= optimum(function, limit) - 1e-9
 
 
 @pytest.mark.parametrize("name", ["coverage", "facility"])

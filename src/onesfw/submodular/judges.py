@@ -12,6 +12,7 @@ from onesfw.submodular.base import Estimate, Function, as_mask
 from onesfw.submodular.certificates import (
     CONFIDENCE,
     Bound,
+    chain_bound,
     gradient_bound,
     relaxation,
     relaxation_anew,
@@ -159,7 +160,7 @@ class SampledSets(Judge):
 
 
 class Deterministic(Judge):
-    """Functions without a closed form whose values are exact: the bound is the one at the chosen set."""
+    """Functions without a closed form whose values are exact: the bound is at the chosen set or along a chain."""
 
     def __init__(self, function: Function, matroid: Matroid, seed: int) -> None:
         self.function, self.matroid = function, matroid
@@ -172,7 +173,8 @@ class Deterministic(Judge):
         return self.function.marginals(chosen)
 
     def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
-        bound = set_bound(self.function, chosen, self.matroid)
+        bounds = [set_bound(self.function, chosen, self.matroid), chain_bound(self.function, self.matroid)]
+        bound = min(bounds, key=lambda bound: bound.value)
         return verdict(Estimate(self.function.value(chosen), 0.0), bound)
 
     def fractional(self, x: np.ndarray) -> Estimate:
