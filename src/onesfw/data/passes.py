@@ -1,0 +1,142 @@
+"""Passes over a file: the first one reads it, later ones come from memory or from the cache where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+from onesfw.data.batch import START, Position
+from onesfw.data.blocks import Input
+from onesfw.data.cache import CacheWriter, RowCache, refuse_stranger
+from onesfw.data.chunks import Chunk, read_chunks
+from onesfw.data.labels import Targets
+from onesfw.data.prepare import Prepared, ReadOptions, Source, prepare, reopen
+
+KEPT = 128 << 20  # bytes of rows that stay in memory where no cache is asked for
+
+
+class Passes:
+    """The chunks of each pass; what they are does not depend on where they come from.
+
+    Args:
+        source: the training file or stream.
+        options: how it is read.
+        buffer: rows in a chunk.
+        cache: where the cache is or is to be.
+        decided: what an earlier part of this run decided about the file.
+        skipped: bad rows that it skipped.
+        tell: gets a sentence about a cache that cannot be used.
+    """
+
+    def __init__(
+        self,
+        source: Input,
+        options: ReadOptions,
+        *,
+        buffer: int,
+        cache: Path | None = None,
+        decided: Prepared | None = None,
+        skipped: int = 0,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        options.check()
+        self.input, self.options, self.buffer, self.path = source, options, buffer, cache
+        self.about = {**options.parts(source), "--buffer": str(buffer)}
+        self.cache = None if cache is None else self.usable(cache, tell)
+        self.kept: list[Chunk] | None = None
+        self.source: Source | None = None
+        self.prepared: Prepared
+        self.skipped_before, self.counted = skipped, False
+        if self.cache is not None:
+            self.prepared = Prepared.from_json(self.cache.prepared)
+            self.skipped_before, self.counted = self.cache.skipped, True
+        elif decided is not None:
+            self.prepared, self.source = decided, reopen(source, options, decided)
+        else:
+            self.prepared, self.source = prepare(source, options)
+        self.targets = Targets(self.prepared.labels, options.non_negative)
+
+    def usable(self, path: Path, tell: Callable[[str], None]) -> RowCache | None:
+        """The cache, if it is there and of this very file, read in this very way."""
+        refuse_stranger(path)
+        if not self.input.repeatable or not path.exists() or not path.stat().st_size:
+            return None  # nobody knows whether a stream is the one that was cached
+        cache = RowCache(path)
+        different = cache.differences(self.about)
+        if different:
+            tell(f"the cache {path} was written with another {', '.join(different)}, and is written anew")
+            return None
+        return cache
+
+    @property
+    def skipped(self) -> int:
+        """Bad rows that the first pass skipped so far."""
+        return self.skipped_before + (0 if self.counted or self.source is None else self.source.bad.count)
+
+    def chunks(
+        self,
+        first: int = 0,
+        start: Position = START,
+        proof: str = "",
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Generator[Chunk, None, None]:
+        """The chunks of one pass from the given one on, which begins at `start`; ends early when `stop` says so."""
+        if self.cache is not None:
+            yield from self.cache.chunks(first)
+        elif self.kept is not None:
+            yield from self.kept[first:]
+        elif self.path is not None:
+            yield from self.written(self.path, first, proof, stop)
+        else:
+            yield from self.read(first, start, proof, stop)
+
+    def read(self, first: int, start: Position, proof: str, stop: Callable[[], bool]) -> Iterator[Chunk]:
+        """Chunks from the file; those of a small file are kept."""
+        kept: list[Chunk] | None = [] if first == 0 else None
+        room = KEPT
+        for chunk in self.fresh(start, proof, stop):
+            room -= chunk.nbytes
+            kept = None if kept is None or room < 0 else [*kept, chunk]
+            yield chunk
+        if not stop():
+            self.kept = kept
+            self.count()
+
+    def written(self, path: Path, first: int, proof: str, stop: Callable[[], bool]) -> Iterator[Chunk]:
+        """Chunks from the file, which go into a cache too.
+
+        A run that goes on in the middle of the first pass reads the beginning again: the cache must have it.
+        """
+        self.skipped_before = 0
+        writer = CacheWriter(path)
+        try:
+            for place, chunk in enumerate(self.fresh(START, "", stop)):
+                writer.add(chunk)
+                if place == first - 1 and chunk.proof != proof:
+                    raise ValueError(f"{self.input.name} does not begin as it did when the checkpoint was saved")
+                if place >= first:
+                    yield chunk
+            if not stop():
+                self.count()
+                writer.commit(self.about, self.prepared.to_json(), self.skipped, self.prepared.encoding.dtype)
+                self.cache = RowCache(path, trusted=True)
+        finally:
+            writer.abandon()
+
+    def fresh(self, start: Position, proof: str, stop: Callable[[], bool]) -> Iterator[Chunk]:
+        """Chunks as the file has them."""
+        if self.source is None:
+            self.source = reopen(self.input, self.options, self.prepared)
+        return read_chunks(
+            self.source,
+            self.targets,
+            normalize=self.prepared.encoding.normalize,
+            buffer=self.buffer,
+            start=start,
+            proof=proof,
+            stop=stop,
+        )
+
+    def count(self) -> None:
+        """The first pass is over: keep its number of bad rows."""
+        self.skipped_before, self.counted = self.skipped, True
