@@ -6,12 +6,13 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import MISTAKE, sentence, sentences
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, sentence, sentences
 from onesfw.cli.solve import whole
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def select_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Choose rows that represent a table, or seeds in a network, and certify how good the choice is."""
-    with sentences(traceback):
+    with sentences(traceback), interruptible():
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.cli import selecting
             from onesfw.submodular.select import select
@@ -96,6 +97,16 @@ def select_command(
             )  # fmt: skip
         code = show(result, choice, out, plot, as_json)
     raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends the command with a sentence and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("onesfw: interrupted; nothing was chosen", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def check_outputs(data: Path, out: Path | None, plot: Path | None, influence: bool) -> None:

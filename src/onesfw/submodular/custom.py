@@ -155,29 +155,24 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
     n = function.n
     if n < 2:
         return
-
-    def measured(chosen: np.ndarray) -> np.ndarray:
-        if isinstance(function, SetFunction):
-            return function.values(chosen[None], function.draws)[0]
-        return np.array([function.value(chosen)])
+    quadruples = [draw_sets(n, rng) for _ in range(trials)]
+    masks = np.array([np.zeros(n, bool), *(mask for sets in quadruples for mask in sets)])
+    if isinstance(function, SetFunction):
+        parts = np.array_split(masks, slices(len(masks)))
+        values = np.concatenate([function.values(part, function.draws) for part in parts])
+    else:
+        values = np.array([[function.value(mask)] for mask in masks])
 
     def violates(difference: np.ndarray, scale: float) -> bool:
         error = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
         return bool(difference.mean() < -(1e-6 * scale + SLACK * error))
 
-    empty = measured(np.zeros(n, bool))
-    if violates(empty, 1.0):
-        raise ValueError(f"value is negative on the empty set, {empty.mean():.6g}; add a constant so that f(∅) ≥ 0")
-    for _ in range(trials):
-        share = rng.uniform(0, 1)
-        larger = rng.random(n) < share
-        i = int(rng.integers(n))
-        larger[i] = False
-        smaller = larger & (rng.random(n) < rng.uniform(0, 1))
-        plus = np.arange(n) == i
-        low, low_plus = measured(smaller), measured(smaller | plus)
-        high, high_plus = measured(larger), measured(larger | plus)
+    if violates(values[0], 1.0):
+        raise ValueError(f"value is negative on the empty set, {values[0].mean():.6g}; add a constant so that f(∅) ≥ 0")
+    for number, (smaller, grown, larger, _) in enumerate(quadruples):
+        low, low_plus, high, high_plus = values[1 + 4 * number : 5 + 4 * number]
         scale = max(1.0, *(float(abs(v.mean())) for v in (low, low_plus, high, high_plus)))
+        i = int(np.flatnonzero(grown & ~smaller)[0])
         small, large = np.flatnonzero(smaller).tolist(), np.flatnonzero(larger).tolist()
         for before, after, inside in ((low, low_plus, small), (high, high_plus, large)):
             if violates(after - before, scale):
@@ -190,3 +185,12 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
                 f"value is not submodular: adding {i} to S = {small} gains {(low_plus - low).mean():.6g}, but adding "
                 f"it to the larger T = {large} gains {(high_plus - high).mean():.6g}"
             )
+
+
+def draw_sets(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Random S, S + i, T, T + i with S ⊂ T and i outside T."""
+    larger = rng.random(n) < rng.random()
+    plus = np.arange(n) == rng.integers(n)
+    larger &= ~plus
+    smaller = larger & (rng.random(n) < rng.random())
+    return smaller, smaller | plus, larger, larger | plus
