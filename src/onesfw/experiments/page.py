@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -59,7 +60,8 @@ def versions() -> dict[str, str]:
     import jax
 
     found = {name: metadata.version(name) for name in PACKAGES}
-    return {**found, "Python": platform.python_version(), "backend": jax.default_backend()}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {**found, "Python": platform.python_version(), "backend": jax.default_backend(), "cores": str(cores)}
 
 
 def page(report: Report) -> str:
