@@ -3,6 +3,7 @@
 import json
 import re
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -222,6 +223,19 @@ def test_submodular_errors_regret_and_value_against_a_step_by_step_account():
         assert errors["gradient_error"][replicate] == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose(errors["value"], problem.value(np.asarray(result.x)))
     assert np.all(errors["regret"] >= 0)
+
+
+def test_replicates_under_vmap_give_the_same_curve(monkeypatch):
+    """As on an accelerator, where all seeds run at once."""
+    one_by_one = runs.measure(subject("nqp"), fw.one_sfw("dr_submodular"), 200, 3)
+    monkeypatch.setattr(jax, "default_backend", lambda: "accelerator")
+    together = runs.measure(subject("nqp"), fw.one_sfw("dr_submodular"), 200, 3)
+    assert list(together.measures) == list(one_by_one.measures)
+    for measure, values in one_by_one.measures.items():
+        np.testing.assert_allclose(together.measures[measure], values, rtol=1e-6, atol=1e-12)
+    assert together.seconds.shape == one_by_one.seconds.shape
+    for count in runs.COUNTS:
+        np.testing.assert_array_equal(together.counts[count], one_by_one.counts[count])
 
 
 def test_a_subject_without_exact_values_is_measured_by_the_library():

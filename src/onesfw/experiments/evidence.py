@@ -23,7 +23,7 @@ LEAD = (
     "of gradient evaluations), and the error is that of its own output: F(x) − F* for convex problems, the Frank-Wolfe "
     "gap for non-convex ones, E‖d_T − ∇F(x_T)‖² for DR-submodular ones, where the value says little about rates."
 )
-SKETCH = "A quick run: short, on few problems and seeds. It shows that the command works and says little about rates."
+SKETCH = "Short, on few problems and seeds: it shows that the command works and says little about rates."
 RULES = (
     "1-SFW runs its theorem's schedule, untuned. Every convex competitor has the best of its documented step rules, "
     "and where its batch has a constant that theory takes to be known (`noise=`), the best of three values of it: "
