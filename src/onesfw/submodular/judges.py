@@ -27,6 +27,7 @@ from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.rows import RowFunction
 
 GLANCES = 256  # rows, or sets drawn from x, that a point of the trace is measured on
+GLANCED_SETS, GLANCED_ENTRIES = 10_000, 500_000  # the same for reverse-reachable sets
 FRACTIONAL = 500  # sets drawn from x for F(x), where there is no closed form
 SETS, ENTRIES = 400_000, 8_000_000  # reverse-reachable sets of one sample, and the most nodes they may hold
 
@@ -117,7 +118,7 @@ class SampledSets(Judge):
 
     def __init__(self, function: Influence, matroid: Matroid, seed: int, other: int) -> None:
         self.function, self.matroid, self.seed, self.other = function, matroid, seed, other
-        self.few = function.sample(GLANCES, seed, first=2**40)
+        self.few = function.sample(GLANCED_SETS, seed, first=2**40, entries=GLANCED_ENTRIES)
 
     @cached_property
     def one(self) -> Coverage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax.numpy as jnp
@@ -36,7 +37,7 @@ class Matroid(abc.ABC):
     def builder(self) -> Builder:
         """The empty set, to be grown."""
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """The size of every base."""
         return int(self.base(np.zeros(self.n)).size)

@@ -23,7 +23,7 @@ from onesfw.submodular.sources import source_of
 from onesfw.submodular.two_phases import Point, TwoPhases
 
 ROUNDINGS = ("swap", "pipage", "deterministic")
-TRACED = 16  # points of the trace
+TRACED, TICKS = 16, 100  # points of the trace, and of the progress bar
 SAMPLES, MERGES, PIPAGE, CHOICE, REPORT = range(5)  # streams of the key
 
 
@@ -121,8 +121,9 @@ def select(
     judge = judge_of(function, matroid, seed_of(key, CHOICE), seed_of(key, REPORT))
     run = TwoPhases(matroid, steps, seed_of(key, MERGES))
     source = source_of(function, batch, as_key(key), seed_of(key, SAMPLES))
-    watch = Watch(run, judge, batch, ProgressBar(steps, progress, "selecting"))
-    pauses = sorted({max(1, round(t)) for t in np.geomspace(1, steps, TRACED)} | {run.first})
+    traced = {max(1, round(t)) for t in np.geomspace(1, steps, TRACED)} | {run.first}
+    watch = Watch(run, judge, batch, traced, ProgressBar(steps, progress, "selecting"))
+    pauses = sorted(traced | {round(t) for t in np.linspace(1, steps, TICKS)})
     samples = steps * batch
     with watch.bar:
         if algorithm is None:
@@ -164,19 +165,25 @@ def select(
 class Watch:
     """What the trace keeps: F(x) on samples of its own, after the steps it is called at."""
 
-    def __init__(self, run: TwoPhases, judge: Judge, batch: int, bar: ProgressBar) -> None:
-        self.run, self.judge, self.batch, self.bar = run, judge, batch, bar
+    def __init__(self, run: TwoPhases, judge: Judge, batch: int, traced: set[int], bar: ProgressBar) -> None:
+        self.run, self.judge, self.batch, self.traced, self.bar = run, judge, batch, traced, bar
         self.rows: list[tuple[int, float, Estimate]] = []
+        self.shown = 0
         self.begun, self.away = time.perf_counter(), 0.0
 
     def __call__(self, t: int) -> None:
         begun = time.perf_counter()
-        if not self.rows:
+        if not np.all(np.isfinite(self.run.d)):
+            raise ValueError(f"function gave NaN or infinite marginals before step {t:,}; check its value on all sets")
+        if not self.shown:
             self.bar.note("")
-        self.bar.advance(t - (self.rows[-1][0] if self.rows else 0))
-        # x_t of the first phase is scaled to a point of the polytope, as for a run that stopped here
-        scale = self.run.first / t if t < self.run.first else 1.0
-        self.rows.append((t, begun - self.begun - self.away, self.judge.glance(np.clip(self.run.x * scale, 0.0, 1.0))))
+        self.bar.advance(t - self.shown)
+        self.shown = t
+        if t in self.traced:
+            # x_t of the first phase is scaled to a point of the polytope, as for a run that stopped here
+            scale = self.run.first / t if t < self.run.first else 1.0
+            looked = self.judge.glance(np.clip(self.run.x * scale, 0.0, 1.0))
+            self.rows.append((t, begun - self.begun - self.away, looked))
         self.away += time.perf_counter() - begun
 
     @property
