@@ -1,8 +1,20 @@
 """Shared settings: hypothesis draws the same examples on every run, and compilation is kept short."""
 
+import hashlib
+import os
+from pathlib import Path
+
 import jax
 import pytest
 from hypothesis import settings
+
+# numba keeps a compiled function until its own file changes, not the files of what it calls: a folder for each state of
+# the sources keeps a test from running yesterday's kernel.
+ROOT = Path(__file__).parent.parent
+SOURCES = hashlib.sha256(
+    b"".join(path.read_bytes() for path in sorted((ROOT / "src").rglob("*.py")) if b"njit" in path.read_bytes())
+)
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{SOURCES.hexdigest()[:16]}"))
 
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("fixed")
