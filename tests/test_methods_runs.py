@@ -376,3 +376,43 @@ def test_the_oracle_below_a_bound_is_optimal(constraint):
         assert d @ v == pytest.approx(best.fun, abs=1e-5)
         assert (v <= room + 1e-6).all()
         assert bool(constraint.contains(jnp.asarray(v), 1e-5))
+
+
+BAD = [float("nan"), float("inf"), -1, "many", [3], np.array([1, 2]), True, object()]
+NUMBERS = {
+    "minibatch_sfw": ("noise", "batch", "t0"),
+    "spider_fw": ("noise", "batch"),
+    "scg_plus_plus": ("noise", "batch"),
+    "normalized_fw": ("batch",),
+    "momentum_sfw": ("batch", "t0"),
+    "online_fw": ("batch", "memory", "t0"),
+    "svrf": ("constant", "batch"),
+    "storc": ("constant", "smoothness", "inner", "batch"),
+    "svfw": ("batch", "length"),
+    "saga_fw": ("batch",),
+    "projected_sgd": ("smoothness", "noise", "batch", "t0"),
+    "storm": ("k", "w", "c", "batch"),
+}
+
+
+@pytest.mark.parametrize(("name", "argument"), [(n, a) for n, arguments in NUMBERS.items() for a in arguments])
+def test_numbers_of_recipes_are_checked_by_name(name, argument):
+    for value in BAD:
+        with pytest.raises((ValueError, TypeError), match=argument):
+            ALGORITHMS[name](SETTINGS[name][0], **{argument: value})
+
+
+def test_functions_of_batches_are_checked_by_name():
+    def broken(t):
+        raise RuntimeError("no idea")
+
+    for wrong, sentence in (
+        (broken, "batch must return a number for every step t; the function failed: no idea"),
+        (lambda t: np.nan, "batch must be above 0; it is nan at t = 1"),
+        (lambda t: "many", "batch must return a number for every step t"),
+        (lambda t: 1e30, "1 steps draw 2,147,483,648 samples"),
+        (lambda a, b, c: 1, "batch must be a function of t or of"),
+    ):
+        for recipe in (fw.one_sfw, fw.momentum_sfw, fw.minibatch_sfw):
+            with pytest.raises((ValueError, TypeError), match=sentence):
+                fw.minimize(noisy(), BALL, steps=1, algorithm=recipe(batch=wrong), evaluate=False)

@@ -84,7 +84,11 @@ def from_function(function: Callable[..., Any], name: str) -> tuple[str, Callabl
     evaluate, uses_horizon = per_step(function, name)
 
     def checked(t: Numbers, horizon: int) -> Numbers:
-        values = evaluate(t, horizon)
+        try:
+            values = evaluate(t, horizon)
+        except Exception as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise ValueError(f"{name} must return a number for every step t; the function failed: {reason}") from error
         wrong = ~(values > 0)
         if wrong.any():
             first = int(np.argmax(wrong))
