@@ -169,6 +169,17 @@ def test_polytope_members_and_sizes(case):
     check_bounds(case)
 
 
+def test_compiled_programs_do_not_confuse_matroids():
+    """Programs are found again by their text, which does not show what a callback is bound to."""
+    function = sm.Coverage(np.random.default_rng(0).random((N, 8)) < 0.4)
+    for allowed in ({0, 1, 2}, {3, 4, 5}, {0, 1, 2}):
+        matroid = sm.OracleMatroid(N, lambda s, allowed=allowed: set(s) <= allowed)
+        result = fw.maximize(
+            fw.MultilinearExtension(function), fw.sets.MatroidPolytope(matroid), steps=5, evaluate=False
+        )
+        assert set(np.flatnonzero(result.x).tolist()) == allowed
+
+
 @pytest.mark.parametrize("name", ["laminar", "graphic"])
 def test_maximisation_over_a_polytope_ends_inside(name):
     rng = np.random.default_rng(0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import abc
+import itertools
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,17 @@ from jax import lax
 from onesfw.arguments import whole_number
 from onesfw.sets.host import on_host
 from onesfw.trees import Array
+
+_numbers = itertools.count()
+_numbered: WeakValueDictionary[int, Matroid] = WeakValueDictionary()
+
+
+def base_of(weights: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """The base that the matroid of that number finds, as a 0/1 vector."""
+    matroid = _numbered[int(number)]
+    vertex = np.zeros(matroid.n)
+    vertex[matroid.base(weights)] = 1.0
+    return vertex
 
 
 class Builder(abc.ABC):
@@ -59,13 +72,14 @@ class Matroid(abc.ABC):
 
     def traced_base(self, weights: Array) -> Array:
         """`base` as a 0/1 vector, traceable: on the host unless a matroid says otherwise."""
-        return on_host(self.host_base, weights, weights)
+        return on_host(base_of, weights, weights, jnp.int32(self.number))
 
-    def host_base(self, weights: np.ndarray) -> np.ndarray:
-        """`base` as a 0/1 vector."""
-        vertex = np.zeros(self.n)
-        vertex[self.base(weights)] = 1.0
-        return vertex
+    @cached_property
+    def number(self) -> int:
+        """What this matroid is called in compiled programs, which know callbacks only by their names."""
+        number = next(_numbers)
+        _numbered[number] = self
+        return number
 
     def extends(self, chosen: list[int], i: int) -> bool:
         """Whether an independent set stays independent with i."""
