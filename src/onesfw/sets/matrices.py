@@ -205,7 +205,7 @@ class SpectralBall(MatrixSet):
         return shorter_side(self, like)
 
     def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
-        tall, turn = upright(jnp.where(jnp.any(d != 0), d, jnp.eye(*d.shape, dtype=d.dtype)))
+        tall, turn = upright(jnp.where(jnp.any(d != 0), d, jnp.eye(d.shape[0], d.shape[1], dtype=d.dtype)))
         factor, right = polar_factor(tall, blended(memory), self.accuracy)
         return -self.bound * turn(factor), right
 

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onesfw.arguments import number
 from onesfw.progress import ProgressBar
 from onesfw.sparse import CONSTRAINTS, LOSSES, SCHEDULES, Examples, Learner, Settings
 from onesfw.sparse.defaults import BLIND_RADIUS, default_interval, default_radius
@@ -80,16 +81,17 @@ class LinearOneSFW(BaseEstimator):
         """What is learnt. Without data, as in a stream, the defaults are numbers that do not look at them."""
         loss, constraint = LOSSES[self.loss], CONSTRAINTS[self.constraint]
         huber = float(getattr(self, "epsilon", 1.0))
-        radius = self.radius
-        if radius is None:
+        if self.radius is not None:
+            radius = number(self.radius, "radius", 0.0, strict=True)
+        else:
             radius = BLIND_RADIUS if data is None else default_radius(data, loss, constraint)
         interval = None
-        if self.fit_intercept and self.intercept_bound is not None:
-            interval = (-float(self.intercept_bound), float(self.intercept_bound))
-        elif self.fit_intercept:
-            wide = (-float(radius), float(radius))
-            interval = wide if data is None else default_interval(data, loss, constraint, float(radius), huber)
-        return Settings(self.n_features_in_, self.loss, self.constraint, float(radius), self.schedule, interval, huber)
+        if self.fit_intercept and (self.intercept_bound is not None or data is None):
+            bound = radius if self.intercept_bound is None else number(self.intercept_bound, "intercept_bound", 0.0)
+            interval = (-bound, bound)
+        elif self.fit_intercept and data is not None:
+            interval = default_interval(data, loss, constraint, radius, huber)
+        return Settings(self.n_features_in_, self.loss, self.constraint, radius, self.schedule, interval, huber)
 
     def _train(self, tasks: list[Examples]) -> None:
         """Fit one model a task, in parallel threads: the kernels do not hold the interpreter's lock."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onesfw.arguments import choose, number, whole_number
+from onesfw.arguments import choose, number, real, whole_number
 from onesfw.sparse import one_hot
 from onesfw.sparse.constraints import CONSTRAINTS, DENSE_KERNELS, Constraint
 from onesfw.sparse.examples import Examples, examples
@@ -53,8 +53,13 @@ class Settings:
             object.__setattr__(self, "schedule", DEFAULT_SCHEDULE)
         choose(self.schedule, SCHEDULES, "schedule")
         if self.intercept is not None:
-            low, high = (number(end, "intercept", -np.inf) for end in self.intercept)
-            if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+            pair = (
+                self.intercept
+                if isinstance(self.intercept, tuple | list) and len(self.intercept) == 2
+                else (None, None)
+            )
+            low, high = map(real, pair)
+            if low is None or high is None or not -np.inf < low <= high < np.inf:
                 raise ValueError(f"intercept must be an interval (low, high) of finite numbers, got {self.intercept!r}")
 
     @property
@@ -186,11 +191,15 @@ class Learner:
     def from_tensors(cls, settings: Settings, tensors: dict[str, np.ndarray]) -> Learner:
         """The learner whose `tensors` these are."""
         try:
-            learner = cls(settings, rows=tensors["table"].size or None, t0=int(tensors["t0"][0]))
-            for name in SCALARS.names or ():
-                learner.scalars[name] = tensors[f"scalar.{name}"]
-            for name in ("pairs", "blocks", "groups", "table"):
-                getattr(learner, name)[...] = tensors[name]
-        except (KeyError, ValueError) as error:
+            learner = cls(settings, rows=tensors["table"].size or None, t0=int(tensors["t0"].item()))
+            mine = learner.tensors()
+            for name, array in mine.items():
+                if (array.shape, array.dtype) != (tensors[name].shape, tensors[name].dtype):
+                    raise ValueError(f"{name} has shape {tensors[name].shape}, not {array.shape}")
+        except (KeyError, ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"tensors must be those of a Learner with the same settings: {error}") from error
+        for name in SCALARS.names or ():
+            learner.scalars[name] = tensors[f"scalar.{name}"]
+        for name in ("pairs", "blocks", "groups", "table"):
+            getattr(learner, name)[...] = tensors[name]
         return learner

@@ -49,8 +49,8 @@ class Budget:
     def total(self, rows: int) -> int:
         """Steps for so many rows."""
         if self.steps is not None:
-            return self.steps
-        return rows * (self.passes or max(LEAST_PASSES, -(-LEAST_STEPS // rows)))
+            return int(self.steps)
+        return rows * int(self.passes or max(LEAST_PASSES, -(-LEAST_STEPS // rows)))
 
 
 @dataclass(frozen=True)
