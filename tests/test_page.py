@@ -33,7 +33,7 @@ def made(name, exponent, measures):
     """A curve without a run: the page only draws."""
     counts = np.rint(np.geomspace(1e2, 1e5, 13)).astype(int)
     rng = np.random.default_rng(0)
-    errors = counts**exponent * np.exp(0.2 * rng.standard_normal((5, 13)))
+    errors = counts.astype(float) ** exponent * np.exp(0.2 * rng.standard_normal((5, 13)))
     columns = {"samples": counts, "gradients": 2 * counts, "hvps": 0 * counts, "lmo_calls": counts // 3}
     seconds = np.broadcast_to(counts * 1e-6, (5, 13))
     return Curve(name, f"{name} (made)", "someone", counts, columns, seconds, dict.fromkeys(measures, errors))
@@ -47,6 +47,7 @@ def path(tmp_path_factory):
     convex.skipped = {"svrf": "a reason with <angle> & brackets"}
     submodular = Comparison(Subject.of(zoo.get("nqp")), 10_000, 5)
     submodular.curves = [made("one_sfw", -1.0, ["gradient_error", "regret", "value"])]
+    submodular.curves[0].measures["regret"] = submodular.curves[0].measures["regret"] ** 0.05 / 2
     section = Section("A section", ["Words with `code`."], [Grid("", ("a", "b"), [("x", "1")])])
     place = tmp_path_factory.mktemp("page") / "page.html"
     write_page(Report("Methods compared", "A lead.", "onesfw compare made-up", [convex, submodular], [section]), place)
@@ -178,6 +179,11 @@ def test_another_problem_brings_its_own_measures_and_table(browser):
     assert state(browser)["shown"] == ["one_sfw"]
     assert len(browser.find_elements("css selector", "#table tbody tr")) == 1
     assert "Not applicable" not in browser.find_element("id", "skipped").text
+    press(browser, "#measure [data-name=regret]")  # which hardly falls: less than a decade in all
+    until(lambda: state(browser)["y"] == "oracle's regret")
+    labels = browser.find_elements("css selector", "#plot .ytick text")
+    assert len([label for label in labels if label.text.strip()]) >= 2
+    press(browser, "#measure [data-name=gradient_error]")
     browser.execute_script(choose, "0")
     until(lambda: len(state(browser)["shown"]) == 3)
     assert browser.get_log("browser") == []

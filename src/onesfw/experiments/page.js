@@ -44,17 +44,23 @@
     const panel = data.panels[shown.panel];
     const measure = panel.measures.find((m) => m.name === shown.measure) || panel.measures[0];
     const axis = { gridcolor: "#e6e9f0", linecolor: "#8a93a6", ticks: "outside", tickcolor: "#8a93a6", zeroline: false, showline: true, mirror: false };
-    const power = { type: "log", dtick: 1, exponentformat: "power", minor: { ticks: "outside", ticklen: 3, tickcolor: "#b8bfcd" } };
+    const lines = traces(panel, measure);
+    // Powers of ten, or, where the data span hardly one, whatever ticks fit.
+    const power = (name) => {
+      const values = lines.flatMap((line) => line[name]), decades = Math.log10(Math.max(...values) / Math.min(...values));
+      const ticks = decades > 1.5 ? { dtick: 1, exponentformat: "power" } : { tickformat: ".2~g", nticks: 8 };
+      return { type: "log", ...ticks, minor: { ticks: "outside", ticklen: 3, tickcolor: "#b8bfcd" } };
+    };
     const layout = {
       uirevision: "keep", margin: { l: 78, r: 16, t: 34, b: 62 }, paper_bgcolor: "#fff", plot_bgcolor: "#fff",
       font: { family: "system-ui, Segoe UI, Helvetica Neue, Arial, DejaVu Sans, sans-serif", size: 13, color: "#1d2433" },
-      xaxis: { ...axis, ...power, title: { text: data.axes[shown.axis], standoff: 10 }, uirevision: `${shown.panel}${shown.axis}` },
-      yaxis: { ...axis, ...(measure.log ? power : { type: "linear" }), title: { text: measure.label, standoff: 12 }, uirevision: `${shown.panel}${measure.name}` },
+      xaxis: { ...axis, ...power("x"), title: { text: data.axes[shown.axis], standoff: 10 }, uirevision: `${shown.panel}${shown.axis}` },
+      yaxis: { ...axis, ...(measure.log ? power("y") : { type: "linear" }), title: { text: measure.label, standoff: 12 }, uirevision: `${shown.panel}${measure.name}` },
       legend: { x: 1.01, y: 1, xanchor: "left", font: { size: 13 }, tracegroupgap: 2, itemwidth: 44 },
       hovermode: "closest", hoverlabel: { align: "left" },
     };
     if (window.innerWidth < 760) layout.legend = { orientation: "h", y: -0.22, x: 0 };
-    Plotly.react("plot", traces(panel, measure), layout, {
+    Plotly.react("plot", lines, layout, {
       responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
       toImageButtonOptions: { filename: `onesfw-${panel.name}`, scale: 2 },
     });
