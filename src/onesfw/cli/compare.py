@@ -28,7 +28,7 @@ Methods that do not apply to a problem are listed with the reason. Ctrl-C keeps 
 
 def compare_command(
     problems: list[str] = typer.Argument(
-        ..., metavar="PROBLEM...", help="Names that `onesfw list problems` shows, or file.py, or file.py:name."
+        ..., metavar="PROBLEM", help="Names that `onesfw list problems` shows, or file.py, or file.py:name."
     ),
     algorithms: str = typer.Option(None, metavar="NAME,NAME", help="Which methods; all that apply if left out."),
     samples: Any = typer.Option("100000", parser=whole, metavar="N", help="The budget of each run; 1e5 is understood."),
