@@ -79,12 +79,12 @@ def run(plans: list[Plan], show: bool) -> bool:
     from onesfw.experiments.bar import Bar
     from onesfw.experiments.compare import carry_out
 
-    with Bar(sum(plan.runs for plan in plans), show) as bar:
-        try:
+    try:
+        with Bar(sum(plan.runs for plan in plans), show) as bar:
             for plan in plans:
                 carry_out(plan, bar.begin)
-        except KeyboardInterrupt:
-            return False
+    except KeyboardInterrupt:
+        return False
     return True
 
 
