@@ -80,7 +80,7 @@ def learn(
         if keep == 0.0:
             pairs[:, 1] = 0.0
             blocks[:], groups[:] = 0.0, 0.0
-            s.sigma, s.norm2, s.place, largest = 1.0, 0.0, 0, 0.0
+            s.sigma, s.norm2, s.place, largest, row_g = 1.0, 0.0, 0, 0.0, 0.0
         else:
             s.sigma *= keep
             if s.sigma < SMALLEST_SCALE:
@@ -88,17 +88,15 @@ def learn(
                 blocks *= s.sigma
                 groups *= s.sigma
                 largest *= s.sigma
+                row_g *= s.sigma
                 s.norm2 *= s.sigma * s.sigma
                 s.sigma = 1.0
 
-        c_g, place, lowered, norm2 = c / s.sigma, s.place, False, s.norm2
+        c_g, place, lowered = c / s.sigma, s.place, False
         for p in range(begin, end):
             j = indices[p]
-            old = pairs[j, 1]
-            new = old + c_g * values[p]
+            new = pairs[j, 1] + c_g * values[p]
             pairs[j, 1] = new
-            if adaptive:
-                norm2 += (new - old) * (new + old)
             size = key(new, symmetric)
             if size > blocks[j >> BLOCK_SHIFT]:
                 blocks[j >> BLOCK_SHIFT] = size
@@ -109,7 +107,7 @@ def learn(
                     place, largest, lowered = j, size, False
             elif j == place:
                 lowered = True  # `largest` stays: whatever is above it is above all that was not touched
-        s.norm2 = norm2
+        s.norm2 += c_g * (2.0 * row_g + c_g * row2)  # ‖g + c_g a‖²; a row has no duplicate entries
         if lowered:
             place = find_largest(pairs[:, 1], symmetric, blocks, groups)
             largest = key(pairs[place, 1], symmetric)
