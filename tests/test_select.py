@@ -176,6 +176,9 @@ def test_nan_marginals_are_refused():
 def test_batches_count_samples():
     result = fw.select(FUNCTIONS["coverage"], MATROIDS["uniform"], steps=40, batch=5)
     assert (result.samples, result.lmo_calls) == (200, 40)
+    assert (result.trace.samples[-1], result.trace.gradients[-1], result.trace.hvps[-1]) == (200, 395, 0)
+    drawn = fw.select(FUNCTIONS["features"], MATROIDS["uniform"], steps=10, batch=5).trace
+    assert (drawn.samples[-1], drawn.gradients[-1], drawn.hvps[-1]) == (50, 50, 45)
 
 
 def test_the_kernels_follow_the_estimator():

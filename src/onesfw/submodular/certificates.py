@@ -88,7 +88,7 @@ def row_gradient_bound(function: RowFunction, x: np.ndarray, matroid: Matroid) -
 
 def sampled_gradient_bound(function: Coverage, x: np.ndarray, matroid: Matroid) -> Bound:
     """The first certificate on rows that are a sample, with a term per row."""
-    from onesfw.submodular.kernels import cover_slopes
+    from onesfw.submodular.bound_kernels import cover_slopes
 
     rows, gradient = np.arange(function.omegas), np.zeros(function.n)
     served = function.served(x, rows, gradient)
@@ -138,7 +138,7 @@ def relaxation(function: RowFunction, matroid: Matroid) -> tuple[Bound, np.ndarr
 
 def relaxation_anew(function: RowFunction, points: np.ndarray, matroid: Matroid) -> Bound:
     """The second certificate on other rows, the thresholds from the same iterates: they are fixed beforehand."""
-    from onesfw.submodular.kernels import row_sums
+    from onesfw.submodular.bound_kernels import row_sums
 
     rows = np.arange(function.omegas)
     tau = np.mean([function.thresholds(x, rows) for x in points], axis=0)

@@ -88,14 +88,14 @@ class Coverage(RowFunction):
         return out
 
     def thresholds(self, x: np.ndarray, which: np.ndarray) -> np.ndarray:
-        from onesfw.submodular.kernels import cover_thresholds
+        from onesfw.submodular.bound_kernels import cover_thresholds
 
         tau = np.empty(which.size)
         cover_thresholds(x, self.indptr, self.indices, which, tau)
         return tau
 
     def excess(self, tau: np.ndarray, which: np.ndarray) -> np.ndarray:
-        from onesfw.submodular.kernels import cover_excess
+        from onesfw.submodular.bound_kernels import cover_excess
 
         out = np.zeros(self.n)
         cover_excess(tau, self.indptr, self.indices, self.weights, which, out)

@@ -107,14 +107,14 @@ class FacilityLocation(RowFunction):
         return out
 
     def thresholds(self, x: np.ndarray, which: np.ndarray) -> np.ndarray:
-        from onesfw.submodular.kernels import facility_thresholds
+        from onesfw.submodular.bound_kernels import facility_thresholds
 
         tau = np.empty(which.size)
         facility_thresholds(x, self.indptr, self.indices, self.values, which, tau)
         return tau
 
     def excess(self, tau: np.ndarray, which: np.ndarray) -> np.ndarray:
-        from onesfw.submodular.kernels import facility_excess
+        from onesfw.submodular.bound_kernels import facility_excess
 
         out = np.zeros(self.n)
         facility_excess(tau, self.indptr, self.indices, self.values, self.weights, which, out)

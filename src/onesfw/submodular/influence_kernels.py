@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from onesfw.submodular.kernels import jit, next_word, uniform
+from onesfw.submodular.group_kernels import next_word, uniform
+from onesfw.submodular.kernels import jit
 
 
 @jit

@@ -51,7 +51,7 @@ class SwapRounding:
         if self.base is None:
             self.base = np.array(vertex)
         elif self.layout is not None:
-            from onesfw.submodular.kernels import merge_by_group
+            from onesfw.submodular.group_kernels import merge_by_group
 
             merge_by_group(self.base, vertex, 1.0 - share, self.layout, self.marks, self.coins)
         else:

@@ -19,7 +19,7 @@ from onesfw.submodular.judges import Judge, judge_of
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.rounding import Grouped, deterministic_pipage, pipage, swap_round
 from onesfw.submodular.seeds import seed_of
-from onesfw.submodular.sources import source_of
+from onesfw.submodular.sources import Source, source_of
 from onesfw.submodular.two_phases import Point, TwoPhases
 
 ROUNDINGS = ("swap", "pipage", "deterministic")
@@ -122,7 +122,7 @@ def select(
     run = TwoPhases(matroid, steps, seed_of(key, MERGES))
     source = source_of(function, batch, as_key(key), seed_of(key, SAMPLES))
     traced = {max(1, round(t)) for t in np.geomspace(1, steps, TRACED)} | {run.first}
-    watch = Watch(run, judge, batch, traced, ProgressBar(steps, progress, "selecting"))
+    watch = Watch(run, judge, source, batch, traced, ProgressBar(steps, progress, "selecting"))
     pauses = sorted(traced | {round(t) for t in np.linspace(1, steps, TICKS)})
     samples = steps * batch
     with watch.bar:
@@ -132,6 +132,7 @@ def select(
         else:
             first, drawn = by_recipe(run, function, matroid, algorithm, key)
             samples = drawn + run.second * batch
+            watch.origin = (run.t, drawn)
             watch(run.t)
         run.run(source, steps, watch, pauses)
     candidates = [first, run.point("Frank-Wolfe")]
@@ -165,8 +166,12 @@ def select(
 class Watch:
     """What the trace keeps: F(x) on samples of its own, after the steps it is called at."""
 
-    def __init__(self, run: TwoPhases, judge: Judge, batch: int, traced: set[int], bar: ProgressBar) -> None:
-        self.run, self.judge, self.batch, self.traced, self.bar = run, judge, batch, traced, bar
+    def __init__(
+        self, run: TwoPhases, judge: Judge, source: Source, batch: int, traced: set[int], bar: ProgressBar
+    ) -> None:
+        self.run, self.judge, self.closed, self.batch = run, judge, source.closed, batch
+        self.traced, self.bar = traced, bar
+        self.origin = (0, 0)  # the step before ours, and the samples drawn until then
         self.rows: list[tuple[int, float, Estimate]] = []
         self.shown = 0
         self.begun, self.away = time.perf_counter(), 0.0
@@ -194,12 +199,15 @@ class Watch:
     def trace(self) -> Trace:
         """The rows as `maximize` would give them; there is no gap."""
         step = np.array([t for t, _, _ in self.rows])
+        first, drawn = self.origin
+        samples = drawn + (step - first) * self.batch
+        later = np.maximum(samples - self.batch, 0)  # the first step asks for one gradient per sample
         nothing = np.full(step.size, np.nan)
         return Trace(
             step=step,
-            samples=step * self.batch,
-            gradients=(2 * step - 1) * self.batch,
-            hvps=np.zeros_like(step),
+            samples=samples,
+            gradients=samples + (later if self.closed else 0),
+            hvps=np.zeros_like(step) if self.closed else later,
             lmo_calls=step,
             seconds=np.array([seconds for _, seconds, _ in self.rows]),
             value=np.array([estimate.value for *_, estimate in self.rows]),

@@ -52,7 +52,7 @@ class TwoPhases:
     def vertex(self) -> np.ndarray:
         """The base of the largest total d."""
         if isinstance(self.matroid, Grouped) and self.starts is not None:
-            from onesfw.submodular.kernels import top_by_group
+            from onesfw.submodular.group_kernels import top_by_group
 
             top_by_group(self.d, self.matroid.groups, self.starts, self.buffer)
             return self.buffer
