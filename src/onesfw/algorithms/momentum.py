@@ -105,7 +105,8 @@ def minibatch_sfw(
     """Frank-Wolfe on means of fresh gradients, ⌈(c(t+1))²⌉ of them at step t, c = G/(LD) (Hazan and Luo 2016).
 
     O(1/ε) oracle calls and O(1/ε³) samples. The `nonconvex` setting is that of Reddi, Sra, Póczos and Smola (2016): T
-    samples in each of T steps, η = T^(−1/2), output x_o; O(1/ε⁴) samples.
+    samples in each of T steps, η = T^(−1/2), output x_o; O(1/ε⁴) samples. Both are recalled, not read in the originals;
+    the convex sizes agree with public code.
 
     Args:
         setting: "convex" or "nonconvex".

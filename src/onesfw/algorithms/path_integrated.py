@@ -42,7 +42,8 @@ def spider_fw(
     Convex: epochs of K = 1, 2, 4, … steps; each starts anew from ⌈(cK)²⌉ gradients, c = σ/(LD), and goes on with K
     samples a step; η = 2/(K+k) at step k of its epoch, which is 2/(t+1). O(1/ε²) samples, O(1/ε) oracle calls.
     Non-convex: epochs of ⌈√T⌉ steps that start from T gradients and go on with ⌈√T⌉ samples a step, η = T^(−1/2),
-    output x_o; O(1/ε³) samples, O(1/ε²) oracle calls.
+    output x_o; O(1/ε³) samples, O(1/ε²) oracle calls. The convex epochs and steps agree with public code; the size of
+    a start and the non-convex setting are recalled, not read in the original.
 
     Args:
         setting: "convex" or "nonconvex".
