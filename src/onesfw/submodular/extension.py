@@ -26,7 +26,8 @@ class MultilinearExtension(Objective):
     full gradient too. Otherwise S is drawn at x̄, and never through a score, which has no fourth moment near 0:
     g_i(S) = f_ω(S + i) − f_ω(S − i), and for u = x_t − x_{t−1} one coordinate j ~ |u_j|/‖u‖₁ gives
     Δ̃ = ‖u‖₁ sign(u_j) [g(S + j) − g(S − j)], unbiased for every x̄ in [0, 1]ⁿ. Corrections that need a
-    log-density do not apply. The set must lie in [0, 1]ⁿ, as `MatroidPolytope` and `Knapsack` do: x holds probabilities.
+    log-density do not apply. x holds probabilities: the set must lie in [0, 1]ⁿ, as `MatroidPolytope` and `Knapsack`
+    do.
 
     Args:
         function: a set function from `onesfw.submodular`.

@@ -13,7 +13,7 @@ from jax import lax
 
 from onesfw.arguments import choose
 from onesfw.submodular.base import State, as_mask
-from onesfw.submodular.rows import MOST_ENTRIES, RowFunction, Stepper, as_sparse, row_weights
+from onesfw.submodular.rows import LARGEST, MOST_ENTRIES, RowFunction, Stepper, as_sparse, row_weights
 from onesfw.trees import Array, Tree
 
 KERNELS = ("rbf", "cosine", "linear")
@@ -163,9 +163,8 @@ class Served(State):
 def falling(similarity: Any) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarray]:
     """Rows, columns, and every row's positive entries in the order of falling values: indptr, indices, values."""
     dense = np.asarray(similarity) if not sp.issparse(similarity) else None
-    if dense is not None and dense.ndim == 2 and dense.dtype.kind == "f" and dense.size <= MOST_ENTRIES:
-        least = dense.min(initial=np.inf)
-        if least > 0 and np.all(np.isfinite(dense)):  # the common case: sort all rows at once
+    if dense is not None and dense.ndim == 2 and dense.dtype.kind == "f" and 0 < dense.size <= MOST_ENTRIES:
+        if dense.min() > 0 and dense.max() <= LARGEST:  # the common case: sort all rows at once; a NaN is in no range
             order = np.argsort(-dense, axis=1)
             values = np.take_along_axis(dense, order, axis=1).astype(np.float64)
             indptr = np.arange(dense.shape[0] + 1, dtype=np.int64) * dense.shape[1]

@@ -17,6 +17,7 @@ from onesfw.submodular.base import Function, as_mask, as_point
 from onesfw.trees import Array, Tree
 
 Stepper = Callable[[np.ndarray, np.ndarray, np.ndarray, float, np.ndarray], None]
+LARGEST = 1e100  # of a weight or a similarity
 MOST_ENTRIES = 2**31 - 1  # entries are numbered in 32 bits under JAX
 
 
@@ -99,8 +100,8 @@ def row_weights(weights: Any, count: int, name: str, what: str) -> np.ndarray:
     if array.shape != (count,):
         raise ValueError(f"{name}: weights must hold one number per {what}, {count} in all, got shape {array.shape}")
     array = array.astype(np.float64)
-    if not np.all(np.isfinite(array)) or np.any(array < 0):
-        raise ValueError(f"{name}: weights must be finite and not negative, so that f is monotone")
+    if not np.all((array >= 0) & (array <= LARGEST)):
+        raise ValueError(f"{name}: weights must lie in [0, {LARGEST:g}], so that f is monotone and its squares finite")
     return array
 
 
@@ -119,6 +120,8 @@ def as_sparse(matrix: Any, name: str, what: str) -> sp.csr_matrix:
     result.sum_duplicates()
     if not np.all(np.isfinite(result.data)):
         raise ValueError(f"{name}: {what} has NaN or infinite entries; remove or impute them first")
+    if np.any(result.data > LARGEST):
+        raise ValueError(f"{name}: {what} must be at most {LARGEST:g}; scale it")
     if np.any(result.data < 0):
         raise ValueError(
             f"{name}: {what} must not be negative; shift or clip it, for instance np.maximum(similarity, 0)"
