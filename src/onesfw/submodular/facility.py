@@ -162,17 +162,21 @@ class Served(State):
 
 def falling(similarity: Any) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarray]:
     """Rows, columns, and every row's positive entries in the order of falling values: indptr, indices, values."""
-    dense = np.asarray(similarity) if not sp.issparse(similarity) else None
-    if dense is not None and dense.ndim == 2 and dense.dtype.kind == "f" and 0 < dense.size <= MOST_ENTRIES:
-        if dense.min() > 0 and dense.max() <= LARGEST:  # the common case: sort all rows at once; a NaN is in no range
-            order = np.argsort(-dense, axis=1)
-            values = np.take_along_axis(dense, order, axis=1).astype(np.float64)
-            indptr = np.arange(dense.shape[0] + 1, dtype=np.int64) * dense.shape[1]
-            return *dense.shape, indptr, order.astype(np.int32).ravel(), values.ravel()
+    if not sp.issparse(similarity) and positive(dense := np.asarray(similarity)):  # sort all rows at once
+        order = np.argsort(-dense, axis=1)
+        values = np.take_along_axis(dense, order, axis=1).astype(np.float64)
+        indptr = np.arange(dense.shape[0] + 1, dtype=np.int64) * dense.shape[1]
+        return *dense.shape, indptr, order.astype(np.int32).ravel(), values.ravel()
     matrix = as_sparse(similarity, "FacilityLocation", "similarity")
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     falls = np.lexsort((matrix.indices, -matrix.data, rows))
     return *matrix.shape, matrix.indptr.astype(np.int64), matrix.indices[falls].astype(np.int32), matrix.data[falls]
+
+
+def positive(dense: np.ndarray) -> bool:
+    """Whether every entry of a matrix of floats is positive and within range; a NaN is not."""
+    fits = dense.ndim == 2 and dense.dtype.kind == "f" and 0 < dense.size <= MOST_ENTRIES
+    return fits and bool(dense.min() > 0 and dense.max() <= LARGEST)
 
 
 def similarities(features: Any, kernel: str | Callable[..., Any]) -> np.ndarray:
