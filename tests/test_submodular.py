@@ -172,7 +172,7 @@ def test_facility_location_needs_what_comes_after_a_chosen_element():
     assert gradient == pytest.approx([3 - (0.5 * 2 + 0.5 * 0.5 * 1), 0.0, 0.0])
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "sparse facility"])
 def test_sampled_estimates_are_unbiased(name):
     """g(S) for ∇F(x̄) and the sampled coordinate for ∇F(x) − ∇F(x_{t−1}), also at 0 and 1, u of both signs."""
     rng = np.random.default_rng(4)
