@@ -161,6 +161,7 @@ CASES = {
     "constant": ({"rho": 0.1, "eta": 0.05}, lambda t: 0.1, lambda t: 0.05, {}),
     "warm": ({"t0": 20}, lambda t: 1 / (t - 1), lambda t: 1 / (t + 20), {}),
     "adaptive": ({"rho": "adaptive"}, lambda t: None, lambda t: 1 / t, {"adaptive": True}),
+    "tuned": ({"schedule": "tuned"}, lambda t: None, lambda t: 1 / t, {"adaptive": True}),
     "nonconvex": (
         {"setting": "nonconvex"},
         lambda t: (t - 1) ** (-2 / 3),
@@ -284,3 +285,11 @@ def test_oblivious_objective_through_either_door_is_the_same_run():
     ]
     np.testing.assert_array_equal(*runs)
     assert isinstance(fw.one_sfw().estimator(objective).correction, SameSample)
+
+
+def test_the_tuned_schedule_is_for_convex_problems():
+    assert fw.one_sfw(schedule="tuned").rho.formula == "adaptive"
+    assert fw.one_sfw(schedule="tuned", rho=0.5).rho.formula == "0.5"
+    for setting in ("nonconvex", "dr_submodular"):
+        with pytest.raises(ValueError, match="schedule='tuned' was found on convex problems"):
+            fw.one_sfw(setting, schedule="tuned")

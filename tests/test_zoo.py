@@ -236,7 +236,7 @@ def test_interpolation_fits_every_row_at_its_optimum():
     assert np.abs(best.x).sum() == pytest.approx(2.0)  # inside the ball of radius 3
 
 
-def test_quadratic_noisy_is_quadratic_face_with_ten_times_the_noise():
+def test_quadratic_noisy_is_quadratic_face_with_twenty_times_the_noise():
     quiet, noisy = zoo.get("quadratic-face"), zoo.get("quadratic-noisy")
     x = members(quiet, 3)
     np.testing.assert_allclose(noisy.gradient(x), quiet.gradient(x), rtol=1e-12)
@@ -247,7 +247,7 @@ def test_quadratic_noisy_is_quadratic_face_with_ten_times_the_noise():
         return np.asarray(jax.vmap(lambda z: problem.objective.grad(point, z))(draws)).std(0)
 
     with jax.enable_x64(True):
-        np.testing.assert_allclose(spread(noisy) / spread(quiet), 10.0, rtol=0.1)
+        np.testing.assert_allclose(spread(noisy) / spread(quiet), 20.0, rtol=0.2)
 
 
 def test_gaussian_has_the_stated_optimum():

@@ -17,7 +17,7 @@ from onesfw.experiments.subject import Subject
 
 REFERENCE = "one_sfw"
 PRESET = "preset"
-NOISES = (0.25, 0.5)
+NOISES = (0.25, 0.5, 2.0)
 
 
 def recipe(name: str, setting: str, **options: Any) -> Algorithm:
@@ -78,7 +78,7 @@ def check(subject: Subject, algorithm: Algorithm, budget: int) -> None:
 def step_rules(name: str, algorithm: Algorithm) -> dict[str, Algorithm]:
     """A competitor's documented step rules in the convex setting, by their names; 1-SFW keeps its theorem's.
 
-    Where a recipe has the constant `noise`, which its theorem takes to be known, each rule is tried with smaller values
+    Where a recipe has the constant `noise`, which its theorem takes to be known, each rule is tried with other values
     of it too.
     """
     if name == REFERENCE or algorithm.setting != CONVEX or name not in SCHEDULES:

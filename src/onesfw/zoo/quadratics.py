@@ -57,7 +57,7 @@ def exact(
 
 
 def interior(name: str, summary: str) -> Problem:
-    """½ x'Qx + c'x over {x ≥ 0, Σx = 1}: d = 20, `numpy.random.default_rng(31)`, τ = 1, σ = 2, optimum inside.
+    """½ x'Qx + c'x over {x ≥ 0, Σx = 1}: d = 20, `numpy.random.default_rng(31)`, τ = 1, σ = 1, optimum inside.
 
     Q = U diag(λ) U', λ from 1 to 4 in equal steps, U the orthogonal factor of a Gaussian matrix; c = −Qp with
     p = (0.5 + e)/Σ(0.5 + e), e uniform on [0, 1]: p has positive entries that add up to 1 and ∇F(p) = 0, so p is the
@@ -66,11 +66,11 @@ def interior(name: str, summary: str) -> Problem:
     rng = np.random.default_rng(31)
     matrix = definite(rng, 20, 1.0, 4.0)
     centre = 0.5 + rng.random(20)
-    return over_simplex(name, summary, matrix, -matrix @ (centre / centre.sum()), tau=1.0, sigma=2.0)
+    return over_simplex(name, summary, matrix, -matrix @ (centre / centre.sum()), tau=1.0, sigma=1.0)
 
 
 def face(name: str, summary: str) -> Problem:
-    """½ x'Qx + c'x over {x ≥ 0, Σx = 1}: d = 20, `numpy.random.default_rng(32)`, τ = 1, σ = 2, optimum on a face.
+    """½ x'Qx + c'x over {x ≥ 0, Σx = 1}: d = 20, `numpy.random.default_rng(32)`, τ = 1, σ = 1, optimum on a face.
 
     Q = U diag(λ) U', λ from 1 to 4 in equal steps, U the orthogonal factor of a Gaussian matrix; c = m − Qp, where
     p = (0.4, 0.3, 0.2, 0.1, 0, …, 0) and m_i = 0 where p_i > 0, m_i uniform on [0.2, 1] elsewhere: then ∇F(p) = m, and
@@ -82,11 +82,11 @@ def face(name: str, summary: str) -> Problem:
     corner = np.zeros(20)
     corner[:4] = 0.4, 0.3, 0.2, 0.1
     slope = np.where(corner > 0, 0.0, rng.uniform(0.2, 1.0, 20))
-    return over_simplex(name, summary, matrix, slope - matrix @ corner, tau=1.0, sigma=2.0)
+    return over_simplex(name, summary, matrix, slope - matrix @ corner, tau=1.0, sigma=1.0)
 
 
 def noisy(name: str, summary: str) -> Problem:
-    """The quadratic of `quadratic-face` with ten times its noise in c: τ = 1, σ = 20, the same optimum.
+    """The quadratic of `quadratic-face` with twenty times its noise in c: τ = 1, σ = 20, the same optimum.
 
     The gradients at K differ by less than 10 and one sample's is off by about 20 in every coordinate: nearly all of the
     error is noise that has to be averaged away, hardly any of it drift.
