@@ -56,8 +56,8 @@ def one_sfw(
         correction: None for Algorithm 2 on oblivious objectives and "hessian" on the others; "hessian", "difference",
             "importance", or "as_printed" (the paper's literal text, for the record).
         schedule: "paper", the theorem's; "tuned" (convex only), η = 1/t with ρ = "adaptive", a heuristic of this
-            library without a theorem. The study in docs/evidence.md finds it no worse than 1.3 times the paper's error on
-            any of its problems, and over 3 times better where the set is large or every sample agrees.
+            library without a theorem. The study in docs/evidence.md finds it no worse than 1.3 times the paper's error
+            on any of its problems, and over 3 times better where the set is large or every sample agrees.
         rho: a number, a function of t or (t, T), or "adaptive"; None for the schedule's.
         eta: a number or a function of t or (t, T); None for the schedule's.
         batch: samples averaged in each step: a whole number, or a function of t or (t, T).
