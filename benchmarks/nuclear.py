@@ -1,4 +1,4 @@
-"""The nuclear ball's oracle against a full SVD: time per call, ratio, and the accuracy attained.
+"""The oracles of the nuclear and the spectral ball against a full SVD: time per call, ratio, and accuracy attained.
 
     python benchmarks/nuclear.py [size]
 
@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onesfw.sets import NuclearBall
+from onesfw.sets import NuclearBall, SpectralBall
 
 
 def seconds(call: Callable[[], Any]) -> float:
@@ -32,24 +32,30 @@ def main(size: int = 1_000, matrices: int = 5, repeats: int = 7) -> None:
     ball = NuclearBall(1.0)
     cold = jax.jit(lambda d: ball.lmo(d))
     warm = jax.jit(lambda d, memory: ball.lmo_from(d, memory))
+    polar = jax.jit(lambda d: SpectralBall(1.0).lmo(d))
     full = jax.jit(lambda d: jnp.linalg.svd(d, full_matrices=False))
-    times: dict[str, list[float]] = {"lmo, cold": [], "lmo, warm": [], "numpy SVD": [], "jax SVD": []}
-    errors: dict[str, float] = {"lmo, cold": 0.0, "lmo, warm": 0.0}
+    times: dict[str, list[float]] = {"lmo, cold": [], "lmo, warm": [], "spectral": [], "numpy SVD": [], "jax SVD": []}
+    errors: dict[str, float] = {"lmo, cold": 0.0, "lmo, warm": 0.0, "spectral": 0.0}
 
     for _ in range(matrices):
         host = rng.standard_normal((size, size), dtype=np.float32)
         d = jnp.asarray(host)
         drifted = d + 0.01 * jnp.asarray(rng.standard_normal((size, size), dtype=np.float32))
         _, memory = warm(d, ball.lmo_memory(d))
-        vertices = {"lmo, cold": (cold(d), d), "lmo, warm": (warm(drifted, memory)[0], drifted)}
-        for name, (vertex, direction) in vertices.items():
-            exact = np.linalg.norm(np.asarray(direction, np.float64), 2)
+        vertices = {
+            "lmo, cold": (cold(d), d, 2),
+            "lmo, warm": (warm(drifted, memory)[0], drifted, 2),
+            "spectral": (polar(d), d, "nuc"),
+        }
+        for name, (vertex, direction, norm) in vertices.items():
+            exact = np.linalg.norm(np.asarray(direction, np.float64), norm)
             attained = -np.sum(np.asarray(vertex, np.float64) * np.asarray(direction, np.float64))
             errors[name] = max(errors[name], 1 - attained / exact)
         jax.block_until_ready(full(d))
         calls: dict[str, Callable[[], Any]] = {
             "lmo, cold": lambda d=d: cold(d),
             "lmo, warm": lambda d=drifted, m=memory: warm(d, m),
+            "spectral": lambda d=d: polar(d),
             "numpy SVD": lambda a=host: np.linalg.svd(a, full_matrices=False),
             "jax SVD": lambda d=d: full(d),
         }

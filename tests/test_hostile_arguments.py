@@ -1,4 +1,4 @@
-"""Arguments of minimize and of the recipes, whatever comes in: a sentence that names it, or a finite answer inside the set."""
+"""Arguments of minimize and recipes, whatever comes in: a sentence that names it, or a finite answer in the set."""
 
 import signal
 
