@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import onesfw as fw
 from onesfw import submodular as sm
-from onesfw.submodular.contention import balance
+from onesfw.submodular.contention import balance, fit
 from onesfw.submodular.rounding import SwapRounding, decompose, grouped
 
 N = 8
@@ -158,6 +158,21 @@ def test_contention_resolution_keeps_its_balance(limits, b):
         kept[chosen] += 1
     promised = balance(X, limits, b=b) * b * X
     assert np.all(kept / count >= promised - 5 * np.sqrt(promised / count))
+
+
+def test_the_knapsacks_scheme():
+    """Below 1/2: kept where the rest is at most 1/2. Above: kept where it is the only such one, and alone."""
+    sizes = np.array([0.4, 0.45, 0.15, 0.7, 0.6, 1.5])
+
+    def kept(*drawn):
+        return np.flatnonzero(fit(sizes, np.isin(np.arange(6), drawn))).tolist()
+
+    assert kept(0, 1) == [0, 1]
+    assert kept(0, 1, 2) == []
+    assert kept(0, 2) == [0, 2]
+    assert kept(0, 3) == [3]
+    assert kept(3, 4) == []
+    assert kept(5) == []
 
 
 def test_the_fair_scheme_is_exact():
