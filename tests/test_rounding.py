@@ -119,6 +119,19 @@ def test_a_base_rounds_to_itself():
             np.testing.assert_array_equal(sm.pipage(np.float32(x), matroid), base)
 
 
+@given(st.booleans(), st.integers(0, 10**6))
+def test_float32_points_of_many_vertices_are_rounded(grouped_too, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 60))
+    matroid = sm.PartitionMatroid(np.arange(n) % 4, [0, 2, 3, 1]) if grouped_too else sm.UniformMatroid(n, n // 2)
+    x, weights = np.zeros(n, np.float32), rng.normal(size=n)
+    for _ in range(30):
+        x[matroid.base(weights + 0.5 * rng.normal(size=n))] += np.float32(1 / 30)
+    for chosen in (sm.swap_round(x, matroid, seed), sm.pipage(x, matroid, seed)):
+        assert matroid.independent(chosen)
+        assert chosen.size == matroid.rank
+
+
 def test_phases_of_a_run_keep_their_marginals():
     """Continuous greedy's mean of t vertices, then steps x ← x + η(v − x): what `select` merges as it goes."""
     matroid, rng = MATROIDS["partition"], np.random.default_rng(6)

@@ -5,7 +5,7 @@ Both keep the marginals, P(i ∈ S) = x_i, and E f(S) ≥ F(x) for every submodu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -98,10 +98,9 @@ def swap_round(x: Any, matroid: Matroid, key: Any = 0) -> np.ndarray:
         matroid: any matroid.
         key: an integer seed or a JAX key.
     """
-    bases, weights = decompose(x, matroid)
     rounding = SwapRounding(matroid, seed_of(key))
     total = 0.0
-    for base, weight in zip(bases, weights, strict=True):
+    for base, weight in mixture(in_polytope(x, matroid), matroid):
         total += float(weight)
         rounding.merge(grouped(matroid, base), float(weight) / total)
     return rounding.result()
@@ -114,9 +113,17 @@ def decompose(x: Any, matroid: Matroid) -> tuple[list[np.ndarray], np.ndarray]:
     u, u + 1, u + 2, …: at most n + 1 different bases. Otherwise Wolfe's nearest-point method: the base farthest in the
     direction of what is still missing joins, and non-negative least squares finds the weights anew.
     """
-    point = in_polytope(x, matroid)
-    if isinstance(matroid, Grouped):
-        return read_off(point, matroid)
+    bases, weights = zip(*mixture(in_polytope(x, matroid), matroid), strict=True)
+    return list(bases), np.array(weights) / np.sum(weights)
+
+
+def mixture(point: np.ndarray, matroid: Matroid) -> Iterator[tuple[np.ndarray, float]]:
+    """Bases and weights, one pair at a time."""
+    return read_off(point, matroid) if isinstance(matroid, Grouped) else nearest_point(point, matroid)
+
+
+def nearest_point(point: np.ndarray, matroid: Matroid) -> Iterator[tuple[np.ndarray, float]]:
+    """The mixture for any matroid, by Wolfe's method."""
     bases = [matroid.base(point)]
     for _ in range(4 * matroid.n + 10):
         columns = np.zeros((matroid.n + 1, len(bases)))
@@ -126,13 +133,13 @@ def decompose(x: Any, matroid: Matroid) -> tuple[list[np.ndarray], np.ndarray]:
         weights, _ = nnls(columns, np.append(point, matroid.n))
         left = point - columns[:-1] @ weights
         if np.max(np.abs(left)) <= ACCURACY:
-            kept = weights > 0
-            return [base for base, keep in zip(bases, kept, strict=True) if keep], weights[kept] / weights.sum()
+            yield from ((base, float(weight)) for base, weight in zip(bases, weights, strict=True) if weight > 0)
+            return
         bases = [base for base, weight in zip(bases, weights, strict=True) if weight > 0] + [matroid.base(left)]
     raise ValueError("x must lie in the polytope of the matroid's bases: it is no mixture of bases")
 
 
-def read_off(point: np.ndarray, matroid: Grouped) -> tuple[list[np.ndarray], np.ndarray]:
+def read_off(point: np.ndarray, matroid: Grouped) -> Iterator[tuple[np.ndarray, float]]:
     """The mixture for a matroid with groups: entries laid end to end, by group."""
     order = np.argsort(matroid.groups, kind="stable")
     ends = np.cumsum(point[order])
@@ -142,11 +149,12 @@ def read_off(point: np.ndarray, matroid: Grouped) -> tuple[list[np.ndarray], np.
     ends[last[sizes > 0]] = borders[1:][sizes > 0]  # whole sums up to rounding
     cuts = np.unique(np.concatenate([[0.0, 1.0], np.round(ends % 1.0, 12) % 1.0]))
     starts, widths = cuts[:-1], np.diff(cuts)
-    bases = []
-    for middle in starts + widths / 2:
+    for middle, width in zip(starts + widths / 2, widths, strict=True):
         places = np.searchsorted(ends, middle + np.arange(borders[-1]), side="right")
-        bases.append(np.sort(order[places]))
-    return bases, widths
+        base = np.unique(order[np.minimum(places, order.size - 1)])
+        # Rounding errors of x can make slivers that are no bases; they weigh nothing.
+        if np.array_equal(np.bincount(matroid.groups[base], minlength=sizes.size), matroid.capacities):
+            yield base, float(width)
 
 
 def in_polytope(x: Any, matroid: Matroid) -> np.ndarray:
