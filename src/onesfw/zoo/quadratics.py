@@ -73,14 +73,16 @@ def face(name: str, summary: str) -> Problem:
     """½ x'Qx + c'x over {x ≥ 0, Σx = 1}: d = 20, `numpy.random.default_rng(32)`, τ = 1, σ = 1, optimum on a face.
 
     Q = U diag(λ) U', λ from 1 to 4 in equal steps, U the orthogonal factor of a Gaussian matrix; c = m − Qp, where
-    p = (0.4, 0.3, 0.2, 0.1, 0, …, 0) and m_i = 0 where p_i > 0, m_i uniform on [0.2, 1] elsewhere: then ∇F(p) = m, and
-    p is the optimum by complementarity, with four entries that are not 0. Noise as in `noisy_quadratic`: in the
+    p ∝ (√7, √5, √3, √2, 0, …, 0) and m_i = 0 where p_i > 0, m_i uniform on [0.2, 1] elsewhere: then ∇F(p) = m, and p is
+    the optimum by complementarity, with four entries that are not 0. They are irrational: with η = 1/t the iterates are
+    means of vertices, and 40 steps can hit (0.4, 0.3, 0.2, 0.1) exactly. Noise as in `noisy_quadratic`: in the
     off-diagonal of Q and in c. Nothing is rescaled.
     """
     rng = np.random.default_rng(32)
     matrix = definite(rng, 20, 1.0, 4.0)
     corner = np.zeros(20)
-    corner[:4] = 0.4, 0.3, 0.2, 0.1
+    corner[:4] = np.sqrt([7.0, 5.0, 3.0, 2.0])
+    corner /= corner.sum()
     slope = np.where(corner > 0, 0.0, rng.uniform(0.2, 1.0, 20))
     return over_simplex(name, summary, matrix, slope - matrix @ corner, tau=1.0, sigma=1.0)
 
