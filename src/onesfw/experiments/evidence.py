@@ -26,7 +26,7 @@ LEAD = (
 SKETCH = "Short, on few problems and seeds: it shows that the command works and says little about rates."
 RULES = (
     "1-SFW runs its theorem's schedule, untuned. Every convex competitor has the best of its documented step rules, "
-    "and where its batch has a constant that theory takes to be known (`noise=`), the best of three values of it: "
+    "and where its batch has a constant that theory takes to be known (`noise=`), the best of four values of it: "
     "chosen by the final error, which favours it."
 )
 
