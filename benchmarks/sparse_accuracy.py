@@ -16,7 +16,7 @@ from onesfw.sparse.training import draw_order
 
 TARGETS = (1e-2, 1e-3, 1e-4)
 RADII = (30.0, 100.0)
-BATCHES = (250, 500, 1_000)
+BATCHES = (250, 500, 1_000, 2_500, 5_000)
 PATIENCE = 40.0  # seconds for a run
 
 
