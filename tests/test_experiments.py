@@ -1,41 +1,17 @@
 """Comparisons: budgets, slopes, what is measured of a run, tables, and what the page is made of."""
 
-import json
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from experiment_checks import power_law, small_comparison, subject
 
 import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms import ALGORITHMS, SETTINGS
-from onesfw.experiments import budgets, claims, evidence, findings, methods, page, rates, runs, slopes, tables, tuning
-from onesfw.experiments.compare import Comparison, carry_out, prepare, rise
-from onesfw.experiments.runs import Curve
+from onesfw.experiments import budgets, methods, runs, slopes, tables
+from onesfw.experiments.compare import carry_out, prepare
 from onesfw.experiments.subject import Subject, in_slices
-
-
-def subject(name):
-    return Subject.of(zoo.get(name))
-
-
-def curve(name, counts, errors, measure="suboptimality", lmo_calls=None):
-    """A curve with given errors (seeds × points)."""
-    counts, errors = np.asarray(counts), np.asarray(errors, float)
-    calls = counts if lmo_calls is None else np.asarray(lmo_calls)
-    columns = {"samples": counts, "gradients": 2 * counts, "hvps": 0 * counts, "lmo_calls": calls}
-    seconds = np.broadcast_to(counts * 1e-6, errors.shape)
-    return Curve(name, f"{name} (paper)", "someone", counts, columns, seconds, {measure: errors})
-
-
-def power_law(exponent, seeds=12, noise=0.1, scale=1.0, seed=0):
-    """Errors scale · N^exponent with log-normal noise, on nine counts over two decades."""
-    counts = np.rint(np.geomspace(1e3, 1e5, 9)).astype(int)
-    rng = np.random.default_rng(seed)
-    return counts, scale * counts**exponent * np.exp(noise * rng.standard_normal((seeds, 9)))
-
 
 # Slopes
 
@@ -261,19 +237,8 @@ def test_a_run_that_breaks_down_is_listed_not_drawn():
 # Comparisons
 
 
-@pytest.fixture(scope="module")
-def small():
-    """Three methods on quadratic-face, with step rules."""
-    plan = prepare(
-        subject("quadratic-face"), 2_000, 4, names=["one_sfw", "momentum_sfw", "frank_wolfe"], step_rules=True
-    )
-    asked = []
-    comparison = carry_out(plan, lambda *what: asked.append(what))
-    return plan, comparison, asked
-
-
-def test_a_comparison_keeps_the_best_rule_of_each_method(small):
-    plan, comparison, asked = small
+def test_a_comparison_keeps_the_best_rule_of_each_method():
+    plan, comparison, asked = small_comparison()
     assert plan.runs == 4
     assert asked == [("quadratic-face", name) for name in ("one_sfw", *["momentum_sfw"] * 3)]
     assert [c.name for c in comparison.curves] == ["one_sfw", "momentum_sfw"]
@@ -296,8 +261,8 @@ def test_ctrl_c_keeps_what_is_done(monkeypatch):
     assert [c.name for c in plan.comparison.curves] == ["one_sfw"]
 
 
-def test_the_table_names_every_figure(small):
-    _, comparison, _ = small
+def test_the_table_names_every_figure():
+    _, comparison, _ = small_comparison()
     grid = tables.comparison_grid(comparison)
     assert grid.columns == (
         "method", "F(x) − F*", "slope in samples", "slope in LMO calls", "gap", "samples", "gradients", "LMO calls",
@@ -324,200 +289,3 @@ def test_the_table_names_every_figure(small):
 )
 def test_means_are_shown_to_the_first_digit_of_their_error(values, text):
     assert tables.mean_text(np.array(values)) == text
-
-
-# Claims, findings, the tuning study
-
-
-def test_every_method_of_the_tables_exists_in_its_setting():
-    for setting, rows in claims.CLAIMS.items():
-        for name in rows:
-            assert setting in SETTINGS[name], (setting, name)
-        assert "one_sfw" in rows
-
-
-def finished(name, setting, curves):
-    problem = zoo.get(name)
-    assert problem.setting == setting
-    return Comparison(Subject.of(problem), 100_000, 12, 0, curves)
-
-
-def test_findings_compare_with_the_best_documented_rule():
-    counts, ours = power_law(-1.0)
-    _, theirs = power_law(-0.5, seed=1)
-    comparison = finished("logistic", "convex", [curve("one_sfw", counts, ours), curve("spider_fw", counts, theirs)])
-    comparison.rules["spider_fw"] = {
-        "paper": 3 * ours[:, -1], "unit": 2 * ours[:, -1], "paper, noise=0.5": 1.2 * ours[:, -1],
-    }  # fmt: skip
-    found = findings.convex_findings(comparison)
-    assert [f.met for f in found] == [True, False]
-    assert "2 [" in found[0].measured
-    assert "(unit)" in found[0].what
-    assert "1.2 [" in found[1].measured
-
-
-def test_findings_of_slopes():
-    counts, steep = power_law(-1.0)
-    _, gentle = power_law(-2 / 3, seed=1)
-    apart = finished(
-        "nqp", "dr_submodular",
-        [curve("one_sfw", counts, steep, "gradient_error"), curve("momentum_sfw", counts, gentle, "gradient_error")],
-    )  # fmt: skip
-    assert [f.met for f in findings.submodular_findings(apart)] == [True, True, True]
-    same = finished(
-        "nqp", "dr_submodular",
-        [curve("one_sfw", counts, gentle, "gradient_error"), curve("momentum_sfw", counts, steep, "gradient_error")],
-    )  # fmt: skip
-    assert [f.met for f in findings.submodular_findings(same)] == [False, False, False]
-
-
-def test_losses_are_told_in_measured_numbers():
-    counts, ours = power_law(-0.5, noise=0.0)
-    _, theirs = power_law(-1.0, noise=0.0)
-    fast = curve("spider_fw", counts, theirs, lmo_calls=np.rint(counts**0.5 * 4).astype(int))
-    measured = rates.Rates(rates.FULL)
-    measured.comparisons = {
-        "interpolation": finished("interpolation", "convex", [curve("one_sfw", counts, ours), fast]),
-        "logistic": finished(
-            "logistic", "convex", [curve("one_sfw", counts, ours), curve("frank_wolfe", counts, theirs)]
-        ),
-    }
-    text = " ".join(findings.losses(measured).paragraphs)
-    assert "loses to `spider_fw`, the best of the others, at 1.0e-5 (3.16e-3 [3.16e-3, 3.16e-3] times" in text
-    assert f"after 1,265 calls and is at 1.0e-5; 1-SFW after as many calls, and samples, is at {1265**-0.5:.2g}" in text
-    assert "`frank_wolfe` with the full gradient ends at 1.0e-5" in text
-    assert "Large diameter" not in text
-
-
-def made_study(errors):
-    return tuning.Study(1_000, 3, {p: {r: np.full(3, e) for r, e in rules.items()} for p, rules in errors.items()})
-
-
-def test_a_schedule_is_offered_when_it_is_never_much_worse_and_once_much_better():
-    names = list(tuning.rules())
-    others = dict.fromkeys(names, 5.0)
-    good = made_study(
-        {"a": {**others, tuning.PAPER: 1.0, names[1]: 1.3}, "b": {**others, tuning.PAPER: 1.0, names[1]: 0.3}}
-    )
-    assert good.offered() == [names[1]]
-    assert f"`{names[1]}`" in tuning.verdict(good)
-    for on_a, on_b in ((1.31, 0.3), (1.3, 0.34)):
-        bad = made_study(
-            {"a": {**others, tuning.PAPER: 1.0, names[1]: on_a}, "b": {**others, tuning.PAPER: 1.0, names[1]: on_b}}
-        )
-        assert bad.offered() == []
-        assert tuning.verdict(bad).startswith("No rule")
-    grid = tuning.study_grid(good)
-    assert grid.rows[0][2] == "1.3 [1.3, 1.3]"
-
-
-def test_the_study_runs_the_theorems_schedule_as_it_is():
-    assert tuning.rules()[tuning.PAPER].summary == fw.one_sfw().summary
-    assert len({algorithm.summary for algorithm in tuning.rules().values()}) == len(tuning.rules())
-    done = tuning.study([subject("quadratic-face")], 400, 2)
-    direct = runs.measure(subject("quadratic-face"), fw.one_sfw(), 400, 2).final
-    np.testing.assert_array_equal(done.errors["quadratic-face"][tuning.PAPER], direct)
-    assert len({float(errors.mean()) for errors in done.errors["quadratic-face"].values()}) == len(tuning.rules())
-
-
-# The page
-
-
-def test_the_page_is_whole_and_needs_no_network(small):
-    _, comparison, _ = small
-    report = page.Report("A <title>", "lead & more", "onesfw compare 'a b'", [comparison], [])
-    text = page.page(report)
-    assert "{{" not in text.split("<script>")[0]
-    assert "A &lt;title&gt;" in text
-    assert "lead &amp; more" in text
-    assert not re.search(r'<(script|link|img)[^>]+(src|href)="http', text)
-    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
-    (panel,) = data["panels"]
-    assert [m["name"] for m in panel["measures"]] == ["suboptimality", "gap", "value"]
-    line = panel["methods"][0]
-    assert list(line["x"]) == ["samples", "gradients", "lmo_calls", "seconds"]
-    assert line["y"]["suboptimality"]["mean"][-1] == pytest.approx(comparison.curve("one_sfw").final.mean(), rel=1e-4)
-    low, high = (np.array(line["y"]["suboptimality"][end]) for end in ("low", "high"))
-    assert np.all(low <= high)
-    assert len({style["colour"] for style in data["styles"].values()}) == 2
-    assert panel["skipped"] == comparison.skipped
-
-
-def test_data_cannot_leave_its_script_element():
-    assert "</" not in page.json_in_html({"a": "</script><b>", "b": "<!-- x"})
-    assert json.loads(page.json_in_html({"a": "</script>", "b": "<!-- x"})) == {"a": "</script>", "b": "<!-- x"}
-
-
-def test_every_method_has_a_look_of_its_own():
-    looks = {
-        (page.COLOURS[i % len(page.COLOURS)], page.DASHES[i % len(page.DASHES)], page.SYMBOLS[i % len(page.SYMBOLS)])
-        for i in range(len(ALGORITHMS))
-    }
-    assert len(looks) == len(ALGORITHMS)
-    assert len(page.COLOURS) >= len(ALGORITHMS)
-
-
-def test_words_become_html():
-    assert page.inline("a < `b` and **c**") == "a &lt; <code>b</code> and <strong>c</strong>"
-    text = page.section_html(page.Section("T", ["p"], [tables.Grid("", ("a", "b"), [("x", "1")])]))
-    assert '<td class="word">x</td><td>1</td>' in text
-
-
-# Rates
-
-
-def test_rates_write_markdown_json_and_the_page(tmp_path, monkeypatch):
-    tiny = rates.Size(
-        2, {"convex": 400, "nonconvex": 300, "dr_submodular": 200}, ("quadratic-face", "nqp"), ("quadratic-face",), 300
-    )
-    two = dict(list(tuning.rules().items())[:2])
-    monkeypatch.setattr(tuning, "rules", lambda: two)  # the others would compile another program
-    work = rates.plan_rates(tiny)
-    for plan in work.plans:
-        plan.work.update({n: dict([next(iter(r.items()))]) for n, r in plan.work.items()})
-        for name in set(plan.work) - {"one_sfw", "momentum_sfw"}:
-            del plan.work[name]
-    done = rates.run_rates(work)
-    paths = evidence.write_rates(done, "onesfw rates", 1.5, tmp_path / "out", tmp_path / "evidence.md")
-    text = paths["markdown"].read_text()
-    for heading in ("# Evidence", "## Table 1: convex", "## Table 3: monotone DR-submodular", "## Tuning study"):
-        assert f"\n{heading}\n" in f"\n{text}"
-    assert "## Table 2" not in text
-    assert "| `momentum_sfw` | Mokhtari et al. 2018 | 1 | 1/ε³ | −1/3 | quadratic-face |" in text
-    assert "onesfw rates" in text
-    assert "400 samples, 2 seeds" in text
-    content = json.loads(paths["json"].read_text())
-    assert [c["problem"] for c in content["comparisons"]] == ["quadratic-face", "nqp"]
-    assert list(content["tuning"]["errors"]) == ["quadratic-face"]
-    first = content["comparisons"][0]["methods"][0]
-    assert first["slope_in_samples"]["low"] <= first["slope_in_samples"]["value"] <= first["slope_in_samples"]["high"]
-    assert "<h2>Tuning study</h2>" in paths["page"].read_text()
-
-
-def test_the_full_and_the_quick_plan_can_be_run():
-    """Every run of both is built; none is carried out."""
-    for size in (rates.FULL, rates.QUICK):
-        work = rates.plan_rates(size)
-        assert {p.comparison.subject.name for p in work.plans} == set(size.problems)
-        assert {p.comparison.subject.setting for p in work.plans} == {"convex", "nonconvex", "dr_submodular"}
-        assert all("one_sfw" in plan.work for plan in work.plans)
-
-
-def test_slopes_of_values_are_not_slopes_of_errors():
-    counts, errors = power_law(-0.5)
-    assert np.isnan(rise(curve("one_sfw", counts, errors, "value"), "samples").value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["logistic", "quadratic-interior", "quadratic-face", "sigmoid", "indefinite", "nqp", "coverage"]
-)
-def test_expectations_at_the_full_budget(name):
-    """The figures of `onesfw rates` on one problem, 16 seeds, meet what was expected of them."""
-    (plan,) = [p for p in rates.plan_rates(rates.FULL).plans if p.comparison.subject.name == name]
-    wanted = {"one_sfw", *findings.EXPECTED_RATIOS}
-    for method in set(plan.work) - wanted:
-        del plan.work[method]
-    found = findings.findings(rates.Rates(rates.FULL, {name: carry_out(plan)}))
-    assert found
-    assert not [f for f in found if not f.met]

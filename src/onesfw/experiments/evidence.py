@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
-from onesfw.experiments import tuning
+from onesfw.experiments import noise, tuning
 from onesfw.experiments.claims import TITLES
 from onesfw.experiments.export import comparison_content, plain
 from onesfw.experiments.findings import Finding, findings, findings_grid, losses
@@ -30,6 +30,13 @@ RULES = (
     "chosen by the final error, which favours it."
 )
 
+NOISE = (
+    "`quadratic-interior` with nothing but the noise σ of its linear term changed; its own σ is 1. 1-SFW ends at the "
+    "error of minimising the average of its samples, which no method can expect to beat and which grows like σ²; "
+    "momentum's grows like σ. So the factor between the two at a given budget depends on the noise, and a lead at one "
+    "σ says nothing about another."
+)
+
 
 def sections(rates: Rates, found: list[Finding]) -> list[Section]:
     """Words and tables, in the order of the page."""
@@ -45,6 +52,8 @@ def sections(rates: Rates, found: list[Finding]) -> list[Section]:
     if rates.of("dr_submodular"):
         made.append(Section("DR-submodular: regret and value", [], [untitled(submodular_grid(rates))]))
     made.append(losses(rates))
+    if rates.noise:
+        made.append(Section("Noise", [NOISE], [untitled(noise.noise_grid(rates.noise))]))
     if rates.study is not None:
         about = (
             "ρ and η of 1-SFW, over radius (`logistic`, `logistic-wide`), noise (`quadratic-face`, `quadratic-noisy`) "
@@ -72,6 +81,7 @@ def write_rates(rates: Rates, command: str, seconds: float, folder: Path, page: 
         "seconds": seconds,
         "findings": [vars(finding) for finding in found],
         "comparisons": [comparison_content(c) for c in rates.comparisons.values()],
+        "noise": {f"{sigma:g}": comparison_content(c) for sigma, c in rates.noise.items()},
         "tuning": None if rates.study is None else study_content(rates.study),
     }
     paths = {"markdown": page, "json": folder / "rates.json", "page": folder / "rates.html"}

@@ -9,7 +9,7 @@ import numpy as np
 
 from onesfw import zoo
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, NONCONVEX
-from onesfw.experiments import tuning
+from onesfw.experiments import noise, tuning
 from onesfw.experiments.budgets import BY_GRADIENTS
 from onesfw.experiments.claims import CLAIMS, TITLES, UTILITY, claim
 from onesfw.experiments.compare import Announce, Comparison, Plan, carry_out, prepare, rise
@@ -28,6 +28,8 @@ class Size:
     problems: Sequence[str]
     tuned_on: Sequence[str]
     tuning_budget: int
+    sigmas: Sequence[float] = ()
+    """Levels of noise at which 1-SFW and momentum are compared."""
 
 
 FULL = Size(
@@ -39,6 +41,7 @@ FULL = Size(
     ),
     tuned_on=tuning.PROBLEMS,
     tuning_budget=100_000,
+    sigmas=(0.3, 1.0, 2.0, 4.0),
 )  # fmt: skip
 QUICK = Size(
     seeds=4,
@@ -56,6 +59,7 @@ class Rates:
     size: Size
     comparisons: dict[str, Comparison] = field(default_factory=dict)
     study: tuning.Study | None = None
+    noise: dict[float, Comparison] = field(default_factory=dict)
 
     def of(self, setting: str) -> list[Comparison]:
         """The comparisons of a setting."""
@@ -70,11 +74,13 @@ class Work:
     key: int
     plans: list[Plan]
     subjects: list[Subject]
+    noise: dict[float, Plan]
 
     @property
     def runs(self) -> int:
         """How many curves will be measured."""
-        return sum(plan.runs for plan in self.plans) + len(self.subjects) * len(tuning.rules())
+        plans = [*self.plans, *self.noise.values()]
+        return sum(plan.runs for plan in plans) + len(self.subjects) * len(tuning.rules())
 
 
 def plan_rates(size: Size, key: int = 0) -> Work:
@@ -82,7 +88,8 @@ def plan_rates(size: Size, key: int = 0) -> Work:
     subjects = [Subject.of(zoo.get(name)) for name in size.problems]
     rules = size is not QUICK
     plans = [prepare(s, size.budgets[s.setting], size.seeds, key, step_rules=rules) for s in subjects]
-    return Work(size, key, plans, [Subject.of(zoo.get(name)) for name in size.tuned_on])
+    levels = noise.plan_noise(size.sigmas, size.budgets[CONVEX], size.seeds, key)
+    return Work(size, key, plans, [Subject.of(zoo.get(name)) for name in size.tuned_on], levels)
 
 
 def run_rates(work: Work, announce: Announce | None = None) -> Rates:
@@ -90,6 +97,8 @@ def run_rates(work: Work, announce: Announce | None = None) -> Rates:
     rates = Rates(work.size)
     for plan in work.plans:
         rates.comparisons[plan.comparison.subject.name] = carry_out(plan, announce)
+    for sigma, plan in work.noise.items():
+        rates.noise[sigma] = carry_out(plan, announce)
     rates.study = tuning.study(work.subjects, work.size.tuning_budget, work.size.seeds, work.key, announce)
     return rates
 

@@ -105,6 +105,12 @@ def slope_text(slope: Slope) -> str:
     return signed(slope.value) + interval
 
 
+def ratio_text(found: Slope, digits: int = 2) -> str:
+    """A ratio and its interval."""
+    ends = [number_text(end, digits) for end in (found.low, found.high) if math.isfinite(end)]
+    return number_text(found.value, digits) + (f" [{', '.join(ends)}]" if ends else "")
+
+
 def signed(number: float) -> str:
     """Two decimals with a proper minus sign."""
     return f"{number:.2f}".replace("-", "−")

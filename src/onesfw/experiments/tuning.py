@@ -13,7 +13,7 @@ from onesfw.experiments.compare import Announce
 from onesfw.experiments.runs import measure
 from onesfw.experiments.slopes import Slope, ratio
 from onesfw.experiments.subject import Subject
-from onesfw.experiments.tables import Grid, mean_text, number_text
+from onesfw.experiments.tables import Grid, mean_text, ratio_text
 
 PAPER = "paper: 1/(t−1), 1/t"
 PROBLEMS = (
@@ -88,12 +88,6 @@ def study_grid(done: Study) -> Grid:
         "theorem's schedule (below 1: better), with 95 % intervals. Columns name ρ and η."
     )
     return Grid("One-sample schedules", ("problem", PAPER, *names), rows, note)
-
-
-def ratio_text(found: Slope) -> str:
-    """A ratio and its interval."""
-    interval = "" if not np.isfinite(found.low) else f" [{number_text(found.low, 2)}, {number_text(found.high, 2)}]"
-    return number_text(found.value, 2) + interval
 
 
 def verdict(done: Study) -> str:

@@ -21,7 +21,7 @@ PROBLEMS: dict[str, tuple[str, Callable[[str, str], Problem]]] = {
     ),
     "quadratic-interior": ("convex quadratic over the simplex, d = 20: optimum inside", quadratics.interior),
     "quadratic-face": ("convex quadratic over the simplex, d = 20: optimum on a face", quadratics.face),
-    "quadratic-noisy": ("quadratic-face with ten times its noise", quadratics.noisy),
+    "quadratic-noisy": ("quadratic-face with twenty times its noise", quadratics.noisy),
     "sigmoid": ("sigmoid loss over an l1 ball, r = 5: non-convex, n = 2,000, d = 20", sigmoid.sigmoid),
     "indefinite": ("indefinite quadratic over a box, d = 15: non-convex", quadratics.indefinite),
     "nqp": ("DR-submodular quadratic over a knapsack, d = 20: maximised", submodular.nqp),

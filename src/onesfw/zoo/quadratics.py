@@ -56,7 +56,7 @@ def exact(
     return value, lambda x: x @ matrix + linear
 
 
-def interior(name: str, summary: str) -> Problem:
+def interior(name: str, summary: str, sigma: float = 1.0) -> Problem:
     """½ x'Qx + c'x over {x ≥ 0, Σx = 1}: d = 20, `numpy.random.default_rng(31)`, τ = 1, σ = 1, optimum inside.
 
     Q = U diag(λ) U', λ from 1 to 4 in equal steps, U the orthogonal factor of a Gaussian matrix; c = −Qp with
@@ -66,7 +66,7 @@ def interior(name: str, summary: str) -> Problem:
     rng = np.random.default_rng(31)
     matrix = definite(rng, 20, 1.0, 4.0)
     centre = 0.5 + rng.random(20)
-    return over_simplex(name, summary, matrix, -matrix @ (centre / centre.sum()), tau=1.0, sigma=1.0)
+    return over_simplex(name, summary, matrix, -matrix @ (centre / centre.sum()), tau=1.0, sigma=sigma)
 
 
 def face(name: str, summary: str) -> Problem:
