@@ -11,8 +11,10 @@ import onesfw as fw
 from onesfw.algorithms import ALGORITHMS, KNOWN_SETTINGS, SCHEDULES, SETTINGS
 from onesfw.build import build_run, starting_point
 from onesfw.compilation import compilations
+from onesfw.estimators import Now
 from onesfw.estimators.sampling import BLOCK_BYTES, block_size
 from onesfw.fingerprint import fingerprint
+from onesfw.objectives.base import Objective, surrogate
 from onesfw.solve import carry_out
 
 RNG = np.random.default_rng(0)
@@ -159,6 +161,40 @@ def test_steps_for_says_what_is_wrong():
         fw.svrf().steps_for(noisy(), samples=100)
 
 
+class Simulator(Objective):
+    """Samples that depend on x, and nobody knows how: only ∇F̃(x; z) is to be had."""
+
+    @property
+    def offers(self):
+        return set()
+
+    def draw(self, key, number):
+        return jax.random.fold_in(key, number)
+
+    def at(self, draw, point, baseline):
+        z = point + jax.random.normal(draw, point.shape)
+        return surrogate(lambda y: jnp.sum((y - z) ** 2))
+
+    def check(self, like, samples):
+        pass
+
+
+@pytest.mark.parametrize("method", ALGORITHMS)
+def test_no_method_takes_gradients_without_their_score(method):
+    """∇F̃(x; z) alone is biased where p depends on x: every method says so before it compiles anything."""
+    algorithm = ALGORITHMS[method](SETTINGS[method][0])
+    call = fw.maximize if algorithm.setting == "dr_submodular" else fw.minimize
+    before = compilations()
+    with pytest.raises(TypeError, match=rf"{method} needs .*, which objective Simulator does not offer"):
+        call(Simulator(), fw.sets.Box(0.0, 1.0, shape=3), steps=5, algorithm=algorithm)
+    assert compilations() == before
+
+
+def test_momentum_without_the_score_names_the_remedy():
+    with pytest.raises(TypeError, match=r"momentum_sfw needs unbiased gradients.* the score .*with log_prob="):
+        fw.minimize(Simulator(), BALL, np.zeros(D), steps=5, algorithm=fw.momentum_sfw())
+
+
 # -- one program ------------------------------------------------------------------------------------------------------
 
 
@@ -204,7 +240,9 @@ def test_memory_does_not_grow_with_the_batch(algorithm, d):
         plan = estimator.plan(np.array([1]), 10)
         plan = jax.tree.map(lambda leaf: size, plan)
         draws = estimator.draws(objective, jax.random.key(0), jnp.int32(10**6))
-        return estimator.update(objective, estimator.init(x), x, x, draws, plan, jnp.float32(0.5), jnp.int32(10**6))
+        return estimator.update(
+            objective, estimator.init(x), Now(x, x, draws, plan, jnp.float32(0.5), jnp.int32(10**6))
+        )
 
     largest = max(arrays_in(jax.make_jaxpr(step)(jnp.int32(10**9), x).jaxpr))
     assert largest <= max(BLOCK_BYTES, x.nbytes)

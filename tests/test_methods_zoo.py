@@ -1,4 +1,4 @@
-"""Every method on every problem of the zoo that it serves: from 20,000 samples to a stated accuracy, over 4 seeds."""
+"""Every method on every problem of the zoo that it serves: from a stated number of samples to a stated accuracy."""
 
 import jax
 import numpy as np
@@ -7,39 +7,78 @@ import pytest
 import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms import ALGORITHMS, SETTINGS
+from onesfw.experiments.subject import Subject
 
-SAMPLES, SEEDS = 20_000, 4
-
-# F(x) − F*, or the gap where F is not convex, that may be left: the limit of a problem, and those of methods that need
-# more samples for it than there are here. Most are twice what was measured.
-LIMITS = {
-    "logistic": (0.02, {"scg_plus_plus": 0.04}),
-    "logistic-generated": (0.03, {"storc": 0.07, "frank_wolfe": 0.08}),
-    "logistic-wide": (0.35, {}),
-    "interpolation": (0.03, {"spider_fw": 0.06, "scg_plus_plus": 0.2}),
-    "quadratic-interior": (0.015, {"online_fw": 0.07}),
-    "quadratic-face": (0.02, {"projected_sgd": 0.05}),
-    "quadratic-noisy": (0.15, {"momentum_sfw": 0.6, "minibatch_sfw": 0.4, "projected_sgd": 0.4}),
-    "gaussian": (0.05, {}),
-    "sigmoid": (0.16, {"normalized_fw": 0.25, "frank_wolfe": 0.25}),
-    "indefinite": (0.7, {"minibatch_sfw": 1.5, "normalized_fw": 0.9}),
-    "nqp": (0.3, {}),
-    "coverage": (0.13, {}),
+SEEDS = 4
+SAMPLES = 20_000
+MORE = {
+    ("logistic-wide", "scg_plus_plus"): 2_000_000,  # one start: what the path adds over a diameter of 100 stays
+    ("quadratic-interior", "online_fw"): 2_000,  # 2 million gradient evaluations
+    ("quadratic-noisy", "online_fw"): 2_000,
+    ("quadratic-noisy", "momentum_sfw"): 200_000,
+    ("quadratic-noisy", "minibatch_sfw"): 200_000,
+    ("quadratic-noisy", "projected_sgd"): 200_000,
 }
+"""Samples where 20,000 say too little; `online_fw` has the samples of 40,000 gradient evaluations otherwise."""
 
 OPTIONS = {
     ("logistic-wide", "spider_fw"): {"full": True},
+    ("logistic-wide", "scg_plus_plus"): {"batch": 10_000},
+    ("quadratic-interior", "online_fw"): {"schedule": "unit"},
+    ("quadratic-interior", "minibatch_sfw"): {"schedule": "unit"},
     ("quadratic-face", "projected_sgd"): {"noise": 10.0},  # σ/R is about 9
     ("quadratic-noisy", "projected_sgd"): {"noise": 100.0},
+    ("quadratic-noisy", "momentum_sfw"): {"schedule": "ninefold"},
+    ("quadratic-noisy", "minibatch_sfw"): {"noise": 10.0},
 }
 
-LEFT_OUT = {
-    ("logistic-wide", "scg_plus_plus"): "one batch at x_1, and the changes over a diameter of 100 are never corrected",
-    (
-        "quadratic-noisy",
-        "online_fw",
-    ): "the 282 samples that 40,000 gradient evaluations allow say nothing in that noise",
-}
+# F(x) − F*, or the gap where F is not convex, that may be left on the mean of the seeds: about twice what was measured.
+ACCURACY = {
+    "logistic": {
+        "one_sfw": 1.6e-3, "momentum_sfw": 0.018, "minibatch_sfw": 0.016, "online_fw": 0.018, "spider_fw": 0.01,
+        "scg_plus_plus": 0.05, "svrf": 0.009, "storc": 2.2e-3, "projected_sgd": 6.5e-3, "frank_wolfe": 4.1e-3,
+    },
+    "logistic-generated": {
+        "one_sfw": 1.6e-3, "momentum_sfw": 0.027, "minibatch_sfw": 0.012, "online_fw": 0.04, "spider_fw": 0.01,
+        "scg_plus_plus": 0.025, "svrf": 3.4e-3, "storc": 0.09, "projected_sgd": 0.02, "frank_wolfe": 0.051,
+    },
+    "logistic-wide": {
+        "one_sfw": 0.18, "momentum_sfw": 0.04, "minibatch_sfw": 0.3, "online_fw": 0.32, "spider_fw": 0.32,
+        "scg_plus_plus": 0.2, "svrf": 0.16, "storc": 0.06, "projected_sgd": 0.036, "frank_wolfe": 0.19,
+    },
+    "interpolation": {
+        "one_sfw": 8e-3, "momentum_sfw": 7e-6, "minibatch_sfw": 0.013, "online_fw": 0.015, "spider_fw": 0.06,
+        "scg_plus_plus": 0.24, "svrf": 9e-3, "storc": 0.022, "projected_sgd": 8e-6, "frank_wolfe": 6.8e-3,
+    },
+    "quadratic-interior": {
+        "one_sfw": 4e-4, "momentum_sfw": 2e-3, "minibatch_sfw": 5e-3, "online_fw": 5e-3, "spider_fw": 3.7e-3,
+        "scg_plus_plus": 6e-3, "projected_sgd": 2.1e-3,
+    },
+    "quadratic-face": {
+        "one_sfw": 1.7e-4, "momentum_sfw": 2.4e-3, "minibatch_sfw": 2e-3, "online_fw": 7.5e-3, "spider_fw": 9e-4,
+        "scg_plus_plus": 6.5e-3, "projected_sgd": 0.011,
+    },
+    "quadratic-noisy": {
+        "one_sfw": 0.065, "momentum_sfw": 0.27, "minibatch_sfw": 0.046, "online_fw": 0.45, "spider_fw": 0.2,
+        "scg_plus_plus": 0.033, "projected_sgd": 0.22,
+    },
+    "gaussian": {
+        "one_sfw": 2e-3, "momentum_sfw": 0.022, "minibatch_sfw": 0.017, "scg_plus_plus": 0.058, "projected_sgd": 0.055,
+    },
+    "sigmoid": {
+        "one_sfw": 0.1, "minibatch_sfw": 0.16, "spider_fw": 0.2, "scg_plus_plus": 0.2, "normalized_fw": 0.3,
+        "svfw": 0.21, "saga_fw": 0.13, "storm": 0.021, "frank_wolfe": 0.26,
+    },
+    "indefinite": {
+        "one_sfw": 0.28, "minibatch_sfw": 1.8, "spider_fw": 0.6, "scg_plus_plus": 0.6, "normalized_fw": 1.1,
+        "storm": 0.06,
+    },
+    "nqp": {"one_sfw": 0.2, "momentum_sfw": 0.25, "scg_plus_plus": 0.21, "projected_sgd": 0.15},
+    "coverage": {
+        "one_sfw": 0.065, "momentum_sfw": 0.13, "scg_plus_plus": 0.052, "projected_sgd": 0.028, "frank_wolfe": 0.024,
+    },
+}  # fmt: skip
+PAIRS = [(problem, method) for problem, methods in ACCURACY.items() for method in methods]
 
 QUICK = {
     "logistic": ("svrf", "storc"),
@@ -51,16 +90,6 @@ QUICK = {
 
 def recipe(problem, name):
     return ALGORITHMS[name](problem.setting, **OPTIONS.get((problem.name, name), {}))
-
-
-def serves(problem, name):
-    """Whether the method has the setting, and the objective what it needs."""
-    if problem.setting not in SETTINGS[name] or (problem.name, name) in LEFT_OUT:
-        return False
-    return recipe(problem, name).estimator(problem.objective).needs <= set(problem.objective.offers)
-
-
-PAIRS = [(p, m) for p in LIMITS for m in ALGORITHMS if serves(zoo.get(p), m)]
 
 
 def error(problem, x):
@@ -76,19 +105,31 @@ def error(problem, x):
 def test_a_method_reaches_its_accuracy(name, method):
     problem = zoo.get(name)
     algorithm = recipe(problem, method)
-    budget = {"gradients": 2 * SAMPLES} if method == "online_fw" else {"samples": SAMPLES}
+    evaluations = method == "online_fw" and (name, method) not in MORE
+    budget = {"gradients": 2 * SAMPLES} if evaluations else {"samples": MORE.get((name, method), SAMPLES)}
     steps = algorithm.steps_for(problem.objective, **budget)
     run = (fw.minimize if problem.sense == "minimize" else fw.maximize)(
         problem.objective, problem.constraint, steps=steps, algorithm=algorithm, replicates=SEEDS, evaluate=False
     )
-    limit, others = LIMITS[name]
-    assert error(problem, np.asarray(run.x, np.float64)).mean() <= others.get(method, limit)
+    assert error(problem, np.asarray(run.x, np.float64)).mean() <= ACCURACY[name][method]
     assert jax.vmap(lambda x: problem.constraint.contains(x, 1e-4))(run.x).all()
 
 
-def test_every_problem_and_every_method_is_in_the_table():
-    assert set(LIMITS) == set(zoo.names())
-    assert {m for _, m in PAIRS} == set(ALGORITHMS)
+def test_the_table_holds_every_method_on_every_problem_that_it_serves():
+    def serves(problem, name):
+        if problem.setting not in SETTINGS[name]:
+            return False
+        return recipe(problem, name).estimator(problem.objective).needs <= set(problem.objective.offers)
+
+    assert [(p, m) for p in ACCURACY for m in ALGORITHMS if serves(zoo.get(p), m)] == PAIRS
+    assert set(ACCURACY) == set(zoo.names())
+
+
+@pytest.mark.parametrize("name", ACCURACY)
+def test_every_accuracy_is_better_than_the_start(name):
+    problem = zoo.get(name)
+    start = error(problem, Subject.of(problem).start()[None])[0]
+    assert max(ACCURACY[name].values()) < start
 
 
 def test_methods_take_samples_that_depend_on_x_without_a_density():

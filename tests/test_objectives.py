@@ -164,6 +164,7 @@ def test_fixed_order_is_followed():
         (lambda: fw.Expectation(lambda x, z: x, "no"), TypeError, "Expectation: sample must be a function"),
         (lambda: fw.Expectation(lambda x, z: x, lambda k: k, grad=1), TypeError, "grad must be a function"),
         (lambda: fw.NonOblivious(lambda x, z: x, lambda k, x: x, None), TypeError, "log_prob must be a function"),
+        (lambda: fw.NonOblivious(lambda x, z: x, lambda k, x: x), TypeError, "no gradient has its score.*Expectation"),
         (lambda: fw.FiniteSum(None, np.ones(3)), TypeError, "loss must be a function"),
         (lambda: fw.FiniteSum(len, []), ValueError, "data holds no array"),
         (lambda: fw.FiniteSum(len, np.ones((0, 3))), ValueError, "at least one row"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+UNBIASED = "unbiased gradients from one sample, the score included where p depends on x"
 OBLIVIOUS = "samples whose distribution does not depend on x"
 DENSITY = "a log-density of the samples"
 FULL_GRADIENT = "a full gradient"
 ROWS = "numbered rows"
 
 REMEDIES = {
+    UNBIASED: "write the objective as NonOblivious with log_prob=, or, where z = T(x, ε), as Expectation of "
+    "F̃(x; T(x, ε))",
     OBLIVIOUS: "write the objective as Expectation or FiniteSum, or choose a method whose samples may depend on x, "
     "such as one_sfw, momentum_sfw, minibatch_sfw or scg_plus_plus",
     DENSITY: "write the objective as NonOblivious with log_prob=",

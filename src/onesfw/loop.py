@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from onesfw import trees
-from onesfw.estimators import Estimator
+from onesfw.estimators import Estimator, Now
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
 from onesfw.steps import Step
@@ -129,7 +129,8 @@ def chunk(
                     chosen = keep(x, chosen, chances[i], t)
                 here = jax.tree.map(lambda leaf: leaf[i], draws)
                 told = jax.tree.map(lambda leaf: leaf[place], plan)
-                estimate = estimator.update(objective, state.estimate, x, state.previous, here, told, rho[place], t)
+                now = Now(x, state.previous, here, told, rho[place], t)
+                estimate = estimator.update(objective, state.estimate, now)
                 direction = estimator.direction(estimate)
                 direction = direction if sign > 0 else trees.scale(-1, direction)
                 moved, memory = step.move(constraint, state.step, direction, state.memory, weight[place])

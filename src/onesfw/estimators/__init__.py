@@ -1,6 +1,6 @@
 """d_t: how a gradient estimate is kept from one step to the next."""
 
-from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts
 from onesfw.estimators.batched import Batched
 from onesfw.estimators.corrections import (
     AsPrinted,
@@ -30,6 +30,7 @@ __all__ = [
     "Importance",
     "NoChange",
     "NoChangeWithScore",
+    "Now",
     "OneSample",
     "OracleCounts",
     "RunningAverage",

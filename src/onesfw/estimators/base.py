@@ -20,6 +20,20 @@ class OracleCounts(NamedTuple):
     hvps: int
 
 
+class Now(NamedTuple):
+    """What the loop hands an estimator at step t. At t = 1 `previous` is x itself and ρ_1 = 1."""
+
+    x: Tree
+    previous: Tree
+    """x_{t−1}"""
+    draws: Tree
+    """This step's randomness, as `draws` made it."""
+    plan: Tree
+    """What the host told this step beforehand, as `plan` made it."""
+    rho: Array
+    t: Array
+
+
 class Estimator(eqx.Module):
     """d_t = estimator(F, x_t, x_{t−1}, z_t, ρ_t).
 
@@ -44,18 +58,8 @@ class Estimator(eqx.Module):
         """Step t's randomness: a pure function of (key, t)."""
 
     @abc.abstractmethod
-    def update(
-        self,
-        objective: Any,
-        state: Tree,
-        x: Tree,
-        previous: Tree,
-        draws: Tree,
-        plan: Tree,
-        rho: Array,
-        t: Array,
-    ) -> Tree:
-        """The state after step t, whose field `d` is d_t. At t = 1 `previous` is x itself and ρ_1 = 1."""
+    def update(self, objective: Any, state: Tree, now: Now) -> Tree:
+        """The state after step t, whose field `d` is d_t."""
 
     @abc.abstractmethod
     def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:

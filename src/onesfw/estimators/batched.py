@@ -14,7 +14,7 @@ from jax import lax
 from onesfw import trees
 from onesfw.batches import Batches, Sizes
 from onesfw.capabilities import FULL_GRADIENT
-from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts
 from onesfw.estimators.corrections import Correction, Increment
 from onesfw.estimators.sampling import block_size, mean_over, still_sound
 from onesfw.trees import Array, Tree
@@ -64,18 +64,9 @@ class Batched(Estimator):
     def plan(self, t: np.ndarray, horizon: int) -> Sizes:
         return self.batches(t, horizon)
 
-    def update(
-        self,
-        objective: Any,
-        state: State,
-        x: Tree,
-        previous: Tree,
-        draws: Tree,
-        plan: Sizes,
-        rho: Array,
-        t: Array,
-    ) -> State:
-        samples, places = draws
+    def update(self, objective: Any, state: State, now: Now) -> State:
+        x, previous, plan, rho = now.x, now.previous, now.plan, now.rho
+        samples, places = now.draws
         zero = jnp.zeros((), rho.dtype)
         baseline = state.baseline if self.correction.uses_baseline else zero
 

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 
 from onesfw import trees
-from onesfw.capabilities import DENSITY, OBLIVIOUS
+from onesfw.capabilities import DENSITY, OBLIVIOUS, UNBIASED
 from onesfw.trees import Array, Tree
 
 
@@ -70,7 +70,7 @@ class NoChange(Correction):
     uses_baseline: ClassVar[bool] = False
     gradients: ClassVar[int] = 1
     hvps: ClassVar[int] = 0
-    needs: ClassVar[Set[str]] = frozenset()
+    needs: ClassVar[Set[str]] = frozenset({UNBIASED})
 
     def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
         return Increment(objective.at(draw, x, baseline).gradient(x), trees.zeros_like(x), baseline)
@@ -112,7 +112,7 @@ class Hessian(Correction):
     uses_baseline: ClassVar[bool] = True
     gradients: ClassVar[int] = 1
     hvps: ClassVar[int] = 1
-    needs: ClassVar[Set[str]] = frozenset()
+    needs: ClassVar[Set[str]] = frozenset({UNBIASED})
 
     def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
         point = between(a, x, previous)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from onesfw import trees
 from onesfw.capabilities import FULL_GRADIENT
-from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts
 from onesfw.estimators.sampling import still_sound
 from onesfw.trees import Array, Tree
 
@@ -34,18 +34,8 @@ class FullGradient(Estimator):
     def draws(self, objective: Any, key: Array, t: Array) -> Tree:
         return ()
 
-    def update(
-        self,
-        objective: Any,
-        state: Tree,
-        x: Tree,
-        previous: Tree,
-        draws: Tree,
-        plan: Tree,
-        rho: Array,
-        t: Array,
-    ) -> State:
-        _, gradient = objective.full_value_and_gradient(x)
+    def update(self, objective: Any, state: Tree, now: Now) -> State:
+        _, gradient = objective.full_value_and_gradient(now.x)
         return State(gradient, still_sound(state.fault, gradient))
 
     def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:

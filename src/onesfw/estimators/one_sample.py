@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from onesfw import trees
-from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts
 from onesfw.estimators.corrections import Correction, Increment
 from onesfw.trees import Array, Tree
 
@@ -64,18 +64,9 @@ class OneSample(Estimator):
             return draw, ()
         return draw, jax.random.uniform(jax.random.fold_in(places, t), (self.batch,))
 
-    def update(
-        self,
-        objective: Any,
-        state: State,
-        x: Tree,
-        previous: Tree,
-        draws: Tree,
-        plan: Tree,
-        rho: Array,
-        t: Array,
-    ) -> State:
-        increment = self.increment(objective, draws, x, previous, state.baseline, rho.dtype)
+    def update(self, objective: Any, state: State, now: Now) -> State:
+        rho, t = now.rho, now.t
+        increment = self.increment(objective, now, state.baseline)
         moments, baseline = state.moments, state.baseline
         if self.adaptive:
             steps = t.astype(rho.dtype)
@@ -91,18 +82,19 @@ class OneSample(Estimator):
         )
         return State(d, baseline, moments)
 
-    def increment(self, objective: Any, draws: Tree, x: Tree, previous: Tree, baseline: Tree, dtype: Any) -> Increment:
+    def increment(self, objective: Any, now: Now, baseline: Tree) -> Increment:
         """The mean increment over the batch."""
+        dtype = now.rho.dtype
         known = baseline if self.correction.uses_baseline else jnp.zeros((), dtype)
 
         def one(draws: Tree) -> Increment:
             draw, a = draws
             place = a.astype(dtype) if self.correction.uses_place else jnp.zeros((), dtype)
-            return self.correction(objective, draw, place, x, previous, known)
+            return self.correction(objective, draw, place, now.x, now.previous, known)
 
         if self.batch == 1:
-            return one(jax.tree.map(lambda leaf: leaf[0], draws))
-        return jax.tree.map(lambda leaf: jnp.mean(leaf, 0), jax.vmap(one)(draws))
+            return one(jax.tree.map(lambda leaf: leaf[0], now.draws))
+        return jax.tree.map(lambda leaf: jnp.mean(leaf, 0), jax.vmap(one)(now.draws))
 
     def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
         """The first step needs one gradient per sample, the others what the correction says."""

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from onesfw import trees
 from onesfw.capabilities import OBLIVIOUS
-from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts
 from onesfw.estimators.sampling import block_size, mean_over, still_sound
 from onesfw.trees import Array, Tree
 
@@ -45,23 +45,13 @@ class RunningAverage(Estimator):
     def draws(self, objective: Any, key: Array, t: Array) -> Array:
         return jax.random.split(key)[0]
 
-    def update(
-        self,
-        objective: Any,
-        state: State,
-        x: Tree,
-        previous: Tree,
-        draws: Tree,
-        plan: Tree,
-        rho: Array,
-        t: Array,
-    ) -> State:
-        zero = jnp.zeros((), rho.dtype)
-        seen = t * self.batch
+    def update(self, objective: Any, state: State, now: Now) -> State:
+        x, zero = now.x, jnp.zeros((), now.rho.dtype)
+        seen = now.t * self.batch
         count = seen if self.memory is None else jnp.minimum(seen, self.memory)
 
         def gradient(number: Array) -> Tree:
-            return objective.at(objective.draw(draws, number), x, zero).gradient(x)
+            return objective.at(objective.draw(now.draws, number), x, zero).gradient(x)
 
         d = mean_over(gradient, seen - count, count, block_size(x))
         return State(d, still_sound(state.fault, d))

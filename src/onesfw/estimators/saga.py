@@ -12,7 +12,7 @@ from jax import lax
 
 from onesfw import trees
 from onesfw.capabilities import OBLIVIOUS, ROWS
-from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts
 from onesfw.trees import Array, Tree
 
 
@@ -49,19 +49,9 @@ class Saga(Estimator):
         rows = jax.vmap(lambda number: objective.draw(samples, number))(numbers)
         return rows[: self.batch], rows[self.batch :]
 
-    def update(
-        self,
-        objective: Any,
-        state: State,
-        x: Tree,
-        previous: Tree,
-        draws: Tree,
-        plan: Tree,
-        rho: Array,
-        t: Array,
-    ) -> State:
-        chosen, refreshed = draws
-        zero = jnp.zeros((), rho.dtype)
+    def update(self, objective: Any, state: State, now: Now) -> State:
+        chosen, refreshed = now.draws
+        x, zero = now.x, jnp.zeros((), now.rho.dtype)
 
         def gradient(row: Array) -> Tree:
             return objective.at(row, x, zero).gradient(x)
@@ -74,7 +64,7 @@ class Saga(Estimator):
         def fill(row: Array, held: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
             return refresh(row, gradient(row), held)
 
-        held = lax.fori_loop(0, jnp.where(t == 1, self.n, 0), fill, (state.table, state.mean))
+        held = lax.fori_loop(0, jnp.where(now.t == 1, self.n, 0), fill, (state.table, state.mean))
         gradients = jax.vmap(gradient)(jnp.concatenate([chosen, refreshed]))
         d = jax.tree.map(
             lambda mean, g, entries: mean + jnp.mean(g[: self.batch] - entries[chosen], 0), held[1], gradients, held[0]

@@ -14,7 +14,7 @@ from jax import lax
 from onesfw import trees
 from onesfw.batches import Batches, Sizes
 from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS
-from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts
 from onesfw.estimators.sampling import block_size, mean_over, still_sound
 from onesfw.trees import Array, Tree
 
@@ -59,21 +59,12 @@ class Snapshot(Estimator):
     def plan(self, t: np.ndarray, horizon: int) -> Sizes:
         return self.batches(t, horizon)
 
-    def update(
-        self,
-        objective: Any,
-        state: State,
-        x: Tree,
-        previous: Tree,
-        draws: Tree,
-        plan: Sizes,
-        rho: Array,
-        t: Array,
-    ) -> State:
-        zero = jnp.zeros((), rho.dtype)
+    def update(self, objective: Any, state: State, now: Now) -> State:
+        x, plan = now.x, now.plan
+        zero = jnp.zeros((), now.rho.dtype)
 
         def surrogate(number: Array, point: Tree) -> Any:
-            return objective.at(objective.draw(draws, number), point, zero)
+            return objective.at(objective.draw(now.draws, number), point, zero)
 
         def take(_: None) -> tuple[Tree, Tree]:
             if self.full:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from onesfw import trees
 from onesfw.capabilities import OBLIVIOUS
-from onesfw.estimators.base import Estimator, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts
 from onesfw.trees import Array, Tree
 
 
@@ -47,27 +47,18 @@ class Storm(Estimator):
         numbers = (t - 1) * self.batch + jnp.arange(self.batch, dtype=t.dtype)
         return jax.vmap(lambda number: objective.draw(samples, number))(numbers)
 
-    def update(
-        self,
-        objective: Any,
-        state: State,
-        x: Tree,
-        previous: Tree,
-        draws: Tree,
-        plan: Tree,
-        rho: Array,
-        t: Array,
-    ) -> State:
-        zero = jnp.zeros((), rho.dtype)
+    def update(self, objective: Any, state: State, now: Now) -> State:
+        x, previous, dtype = now.x, now.previous, now.rho.dtype
+        zero = jnp.zeros((), dtype)
 
         def pair(draw: Tree) -> tuple[Tree, Tree]:
             h = objective.at(draw, x, zero)
             return h.gradient(x), h.gradient(previous)
 
-        now, before = jax.tree.map(lambda leaf: jnp.mean(leaf, 0), jax.vmap(pair)(draws))
-        a = jnp.where(t == 1, 1.0, jnp.minimum(self.c * state.size**2, 1.0)).astype(rho.dtype)
-        d = jax.tree.map(lambda g, old, h: g + (1 - a) * (old - h), now, state.d, before)
-        total = state.total + trees.squared_norm(now)
+        here, there = jax.tree.map(lambda leaf: jnp.mean(leaf, 0), jax.vmap(pair)(now.draws))
+        a = jnp.where(now.t == 1, 1.0, jnp.minimum(self.c * state.size**2, 1.0)).astype(dtype)
+        d = jax.tree.map(lambda g, old, h: g + (1 - a) * (old - h), here, state.d, there)
+        total = state.total + trees.squared_norm(here)
         return State(d, self.k / jnp.cbrt(self.w + total), total)
 
     def direction(self, state: State) -> Tree:

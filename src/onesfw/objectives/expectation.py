@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from onesfw.capabilities import OBLIVIOUS
+from onesfw.capabilities import OBLIVIOUS, UNBIASED
 from onesfw.objectives.base import (
     Objective,
     Surrogate,
@@ -51,7 +51,7 @@ class Expectation(Objective):
 
     @property
     def offers(self) -> Set[str]:
-        return {OBLIVIOUS}
+        return {UNBIASED, OBLIVIOUS}
 
     def draw(self, key: Array, number: Array) -> Tree:
         return self.sample(step_key(key, number))

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from onesfw import trees
-from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS, ROWS
+from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS, ROWS, UNBIASED
 from onesfw.objectives.base import (
     Objective,
     Surrogate,
@@ -54,7 +54,7 @@ class FiniteSum(Objective):
 
     @property
     def offers(self) -> Set[str]:
-        return {OBLIVIOUS, FULL_GRADIENT, ROWS}
+        return {UNBIASED, OBLIVIOUS, FULL_GRADIENT, ROWS}
 
     def draw(self, key: Array, number: Array) -> Array:
         if self.indices is not None:

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from onesfw.capabilities import DENSITY
+from onesfw.capabilities import DENSITY, UNBIASED
 from onesfw.objectives.base import (
     Objective,
     Surrogate,
@@ -48,18 +48,22 @@ class NonOblivious(Objective):
         self,
         value: Callable[..., Any],
         sample: Callable[..., Any],
-        log_prob: Callable[..., Any],
+        log_prob: Callable[..., Any] | None = None,
         *,
         baseline: bool = True,
     ) -> None:
         require_callable(value, "NonOblivious", "value")
         require_callable(sample, "NonOblivious", "sample")
-        require_callable(log_prob, "NonOblivious", "log_prob")
+        if not callable(log_prob):
+            raise TypeError(
+                f"NonOblivious: log_prob must be a function, got {type(log_prob).__name__}; without it no gradient has "
+                "its score, and no method can use it. Where z = T(x, ε), write Expectation of F̃(x; T(x, ε)) instead"
+            )
         self.value, self.sample, self.log_prob, self.baseline = value, sample, log_prob, bool(baseline)
 
     @property
     def offers(self) -> Set[str]:
-        return {DENSITY}
+        return {UNBIASED, DENSITY}
 
     def draw(self, key: Array, number: Array) -> Tree:
         return step_key(key, number)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from onesfw import trees
-from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS
+from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS, UNBIASED
 from onesfw.objectives.base import Objective, Surrogate, step_key, surrogate
 from onesfw.submodular.base import Function
 from onesfw.trees import Array, Tree
@@ -54,8 +54,8 @@ class MultilinearExtension(Objective):
     @property
     def offers(self) -> Set[str]:
         if self.sampled:
-            return set()
-        return {OBLIVIOUS} if self.function.omegas is None else {OBLIVIOUS, FULL_GRADIENT}
+            return {UNBIASED}
+        return {UNBIASED, OBLIVIOUS} if self.function.omegas is None else {UNBIASED, OBLIVIOUS, FULL_GRADIENT}
 
     def draw(self, key: Array, number: Array) -> Tree:
         if not self.sampled:
