@@ -1,64 +1,124 @@
-"""The progress bar: steps done, rate, time left and the last value, on the terminal's error stream."""
+"""Progress bars, on the terminal's error stream."""
 
 from __future__ import annotations
 
 import threading
 from types import TracebackType
+from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 
-class RateColumn(TextColumn):
-    """Steps per second."""
+class RateColumn(ProgressColumn):
+    """Steps, or rows, per second."""
 
-    def __init__(self) -> None:
-        super().__init__("")
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
 
     def render(self, task: Task) -> Text:
         """The rate, in a width that does not jump."""
         speed = task.finished_speed or task.speed or 0.0
-        return Text(f"{speed:>12,.0f} steps/s", style="progress.data.speed")
+        return Text(f"{speed:>12,.0f} {self.unit}/s", style="progress.data.speed")
 
 
-class ProgressBar:
-    """A Rich bar over `total` steps; silent when `show` is false."""
+class Bar:
+    """A label, a bar and further columns, shown between `with` and its end; silent when `show` is false."""
 
-    def __init__(self, total: int, show: bool, label: str = "steps") -> None:
+    def __init__(self, show: bool, label: str, total: float | None, *columns: ProgressColumn, note: str = "") -> None:
         self.lock = threading.Lock()
-        self.bar: Progress | None = None
-        if show:
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                RateColumn(),
-                TimeRemainingColumn(elapsed_when_finished=True),
-                TextColumn("{task.fields[note]}"),
-                console=Console(stderr=True),
-            )
-            self.task = self.bar.add_task(label, total=total, note="compiling")
+        self.bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), *columns, console=Console(stderr=True), disable=not show
+        )
+        self.task = self.bar.add_task(label, total=total, note=note)
 
-    def __enter__(self) -> ProgressBar:
-        if self.bar:
-            self.bar.start()
+    def __enter__(self) -> Self:
+        self.bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.bar:
-            self.bar.stop()
+        self.bar.stop()
+
+    def update(self, **fields: Any) -> None:
+        """Change what is shown; from any thread."""
+        if not self.bar.disable:
+            with self.lock:
+                self.bar.update(self.task, **fields)
+
+
+class ProgressBar(Bar):
+    """Steps done of `total`, their rate, the time left and a note."""
+
+    def __init__(self, total: int, show: bool, label: str = "steps", unit: str = "steps") -> None:
+        columns = (
+            MofNCompleteColumn(),
+            RateColumn(unit),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[note]}"),
+        )
+        super().__init__(show, label, total, *columns, note="compiling")
 
     def advance(self, steps: int) -> None:
         """Count steps as done."""
-        if self.bar:
-            with self.lock:
-                self.bar.advance(self.task, steps)
+        self.update(advance=steps)
 
     def note(self, text: str) -> None:
         """Show a word or two beside the bar."""
-        if self.bar:
-            with self.lock:
-                self.bar.update(self.task, note=text)
+        self.update(note=text)
+
+
+class RunsBar(Bar):
+    """Runs of a comparison: which one is under way, how many are done."""
+
+    def __init__(self, total: int, show: bool) -> None:
+        self.begun = 0
+        super().__init__(show, "preparing", total, MofNCompleteColumn(), TimeElapsedColumn())
+
+    def begin(self, subject: str, method: str) -> None:
+        """Say what is running now; what began before is done."""
+        self.update(description=f"{subject}: {method}", completed=self.begun)
+        self.begun += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.update(completed=self.begun, description="done")
+        super().__exit__(kind, error, trace)
+
+
+class PassesBar(Bar):
+    """Rows of all passes over a stream, whose number may not be known, and the running loss."""
+
+    def __init__(self, show: bool, passes: int) -> None:
+        self.passes = passes
+        columns = (
+            TextColumn("{task.completed:,.0f} rows"),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+        )
+        super().__init__(show, "compiling", None, *columns)
+
+    def report(self, sweep: int, rows: int, rate: float, loss: float, total: float | None) -> None:
+        """The state after a chunk: the pass from 0 on, the rows of all passes, and the loss of this pass's rows."""
+        # In the first pass each row's loss is taken before the row is learnt: an honest estimate on unseen rows.
+        name = "loss on unseen rows" if sweep == 0 else "loss"
+        self.update(
+            description=f"pass {sweep + 1}/{self.passes}",
+            completed=rows,
+            total=total,
+            note=f"{rate:>11,.0f} rows/s  {name} {loss:.5f}",
+        )

@@ -76,11 +76,11 @@ def subject_of(target: str) -> Any:
 
 def run(plans: list[Plan], show: bool) -> bool:
     """Carry the plans out behind a progress bar; False after Ctrl-C, which keeps the methods that were done."""
-    from onesfw.experiments.bar import Bar
     from onesfw.experiments.compare import carry_out
+    from onesfw.progress import RunsBar
 
     try:
-        with Bar(sum(plan.runs for plan in plans), show) as bar:
+        with RunsBar(sum(plan.runs for plan in plans), show) as bar:
             for plan in plans:
                 carry_out(plan, bar.begin)
     except KeyboardInterrupt:

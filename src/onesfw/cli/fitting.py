@@ -15,7 +15,6 @@ import typer
 from onesfw import __version__
 from onesfw.checkpoint import open_folder
 from onesfw.cli.errors import INTERRUPTED, MISTAKE, sentence
-from onesfw.cli.meter import Meter
 from onesfw.cli.scores import Scores
 from onesfw.cli.solve import BROKEN_DOWN
 from onesfw.cli.training import Progress, Saves, train, training_record
@@ -24,6 +23,7 @@ from onesfw.data.passes import Passes
 from onesfw.data.prepare import Prepared, ReadOptions, reopen
 from onesfw.interrupts import catch_interrupt
 from onesfw.model import LinearModel, package_versions
+from onesfw.progress import PassesBar
 from onesfw.sparse import CONSTRAINTS, Learner, Settings
 
 
@@ -102,11 +102,11 @@ def fit(
     settings = plan.settings(passes.prepared.encoding.n_features)
     learner = Learner.from_tensors(settings, saved[2]) if saved else Learner(settings)
     try:
-        with Meter(show, plan.passes) as meter:
+        with PassesBar(show, plan.passes) as bar:
             compiling = learner.compile(passes.prepared.encoding.dtype)
             with catch_interrupt() as interrupted:
                 finished = train(
-                    passes, learner, progress, sweeps=plan.passes, seed=plan.seed, saves=saves, meter=meter,
+                    passes, learner, progress, sweeps=plan.passes, seed=plan.seed, saves=saves, bar=bar,
                     stop=interrupted.is_set,
                 )  # fmt: skip
     except FloatingPointError as error:

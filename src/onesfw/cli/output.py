@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
 
+from onesfw.jsonable import plain
 from onesfw.report import nonzeros, suboptimality
 from onesfw.result import TRACE_FIELDS, Result
 from onesfw.status import Status
@@ -52,14 +52,3 @@ def trace_column(result: Result, field: str) -> Any:
         column = column.astype(object)
         column[column < 0] = None
     return column
-
-
-def plain(value: Any) -> Any:
-    """A number, an array or None in JSON's terms."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -36,9 +36,9 @@ def rates_command(
             import shlex
             import time
 
-            from onesfw.experiments.bar import Bar
             from onesfw.experiments.evidence import write_rates
             from onesfw.experiments.rates import FULL, QUICK, plan_rates, run_rates
+            from onesfw.progress import RunsBar
             from onesfw.storage import check_target
 
             page = out / "rates.md" if markdown is None else markdown
@@ -47,7 +47,7 @@ def rates_command(
             begun = time.perf_counter()
             work = plan_rates(QUICK if quick else FULL, seed)
             try:
-                with Bar(work.runs, not quiet) as bar:
+                with RunsBar(work.runs, not quiet) as bar:
                     rates = run_rates(work, bar.begin)
             except KeyboardInterrupt:
                 print("onesfw: interrupted; nothing was written", file=sys.stderr)

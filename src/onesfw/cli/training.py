@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onesfw.checkpoint import REMEDY
-from onesfw.cli.meter import Meter
 from onesfw.data.batch import START, Position
 from onesfw.data.chunks import Chunk, order_of
 from onesfw.data.passes import Passes
 from onesfw.data.prepare import Prepared
 from onesfw.data.shuffle import Shuffler
+from onesfw.progress import PassesBar
 from onesfw.storage import read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def train(
     sweeps: int,
     seed: int,
     saves: Saves | None,
-    meter: Meter,
+    bar: PassesBar,
     stop: Callable[[], bool],
 ) -> bool:
     """Learn `sweeps` passes from where `progress` stands; whether they were all done, or `stop` ended the run.
@@ -144,7 +144,7 @@ def train(
                 progress.skipped, progress.seconds = passes.skipped, before + time.perf_counter() - clock
                 rate = (progress.all_rows - begun_with) / max(1e-9, progress.seconds - before)
                 loss, total = progress.loss / progress.rows, expected(progress, sweeps, size)
-                meter.show(progress.sweep, progress.all_rows, rate, loss, total)
+                bar.report(progress.sweep, progress.all_rows, rate, loss, total)
                 if stop():
                     break
                 if saves is not None and saves.due():

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from onesfw.experiments import noise, tuning
 from onesfw.experiments.claims import TITLES
-from onesfw.experiments.export import comparison_content, plain
+from onesfw.experiments.export import comparison_content
 from onesfw.experiments.findings import Finding, findings, findings_grid, losses
 from onesfw.experiments.page import Report, Section, seeds_text, versions, write_page
 from onesfw.experiments.rates import QUICK, Rates, claims_grid, submodular_grid
 from onesfw.experiments.tables import Grid, markdown
+from onesfw.jsonable import plain
 from onesfw.storage import write_whole
 
 WIDTH = 120

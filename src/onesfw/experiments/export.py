@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from onesfw.experiments.compare import Comparison, rise
 from onesfw.experiments.runs import COUNTS, Curve
 from onesfw.experiments.slopes import Slope, standard_error
+from onesfw.jsonable import plain
 
 
 def comparison_content(comparison: Comparison) -> dict[str, Any]:
@@ -59,14 +57,3 @@ def curve_content(curve: Curve) -> dict[str, Any]:
 def slope_content(slope: Slope) -> dict[str, Any]:
     """A slope and the ends of its 95 % interval."""
     return {"value": plain(slope.value), "low": plain(slope.low), "high": plain(slope.high)}
-
-
-def plain(value: Any) -> Any:
-    """A number, an array or None in JSON's terms."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -122,32 +122,43 @@ def upright(d: Array) -> tuple[Array, Callable[[Array], Array]]:
     return scaled.T, lambda matrix: matrix.T
 
 
-def shorter_side(constraint: MatrixSet, like: Tree) -> Array:
-    """A generic vector as long as the matrix's shorter side."""
-    matrix, _ = constraint.as_matrix(trees.zeros_like(trees.shapes(like)))
-    return generic_vector(min(matrix.shape), matrix.dtype)
-
-
-class NuclearBall(MatrixSet):
-    """{X : Σσ_i(X) ≤ radius}, the sum of the singular values.
-
-    lmo(D) = −radius · u₁v₁ᵀ, the leading singular vectors of D, such that ⟨D, V⟩ is within the relative `accuracy` of
-    its least value. Lanczos on the smaller Gram operator: O(mn) per iteration, some tens of iterations from a fixed
-    vector, fewer through `lmo_from`, which starts from the last one.
-    """
+class SingularValueBall(MatrixSet):
+    """A ball in a norm of the singular values: centred at 0, with an oracle that remembers a singular vector."""
 
     bound: Parameter
     accuracy: Parameter
     shape: Shape | None = eqx.field(static=True)
 
     def __init__(self, radius: float, shape: int | Shape | None = None, accuracy: float = 1e-4) -> None:
-        self.bound = positive(radius, "NuclearBall", "radius")
-        self.accuracy = positive(accuracy, "NuclearBall", "accuracy")
-        self.shape = matrix_shape(shape, "NuclearBall")
+        name = type(self).__name__
+        self.bound = positive(radius, name, "radius")
+        self.accuracy = positive(accuracy, name, "accuracy")
+        self.shape = matrix_shape(shape, name)
 
     def lmo_memory(self, like: Tree) -> Tree:
-        """The leading singular vector on the shorter side."""
-        return shorter_side(self, like)
+        """The leading singular vector on the shorter side, a generic one at first."""
+        matrix, _ = self.as_matrix(trees.zeros_like(trees.shapes(like)))
+        return generic_vector(min(matrix.shape), matrix.dtype)
+
+    def start_matrix(self, like: Array) -> Array:
+        return jnp.zeros_like(like)
+
+    def bounds_matrix(self, like: Array) -> tuple[Array, Array]:
+        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
+
+    @property
+    def diameter(self) -> float:
+        """Twice the largest Frobenius norm."""
+        return 2 * self.radius
+
+
+class NuclearBall(SingularValueBall):
+    """{X : Σσ_i(X) ≤ radius}, the sum of the singular values.
+
+    lmo(D) = −radius · u₁v₁ᵀ, the leading singular vectors of D, such that ⟨D, V⟩ is within the relative `accuracy` of
+    its least value. Lanczos on the smaller Gram operator: O(mn) per iteration, some tens of iterations from a fixed
+    vector, fewer through `lmo_from`, which starts from the last one.
+    """
 
     def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
         tall, turn = upright(d)
@@ -166,43 +177,19 @@ class NuclearBall(MatrixSet):
         shrunk = (left * project_simplex(values, self.bound)) @ right
         return jnp.where(jnp.sum(values) <= self.bound, y, shrunk)
 
-    def start_matrix(self, like: Array) -> Array:
-        return jnp.zeros_like(like)
-
-    def bounds_matrix(self, like: Array) -> tuple[Array, Array]:
-        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
-
-    @property
-    def diameter(self) -> float:
-        """2 · radius."""
-        return float(2 * self.bound)
-
     @property
     def radius(self) -> float:
         """max ‖X‖_F = radius."""
         return float(self.bound)
 
 
-class SpectralBall(MatrixSet):
+class SpectralBall(SingularValueBall):
     """{X : σ₁(X) ≤ radius}, the largest singular value.
 
     lmo(D) = −radius · UVᵀ for D = UΣVᵀ, the polar factor, such that ⟨D, V⟩ is within the relative `accuracy` of its
     least value; D = 0 counts as the identity. Newton-Schulz iterations, two matrix products each, O(mn · min(m, n)),
     some 10 to 20 of them; their scale comes from Lanczos, which `lmo_from` starts from the last vector.
     """
-
-    bound: Parameter
-    accuracy: Parameter
-    shape: Shape | None = eqx.field(static=True)
-
-    def __init__(self, radius: float, shape: int | Shape | None = None, accuracy: float = 1e-4) -> None:
-        self.bound = positive(radius, "SpectralBall", "radius")
-        self.accuracy = positive(accuracy, "SpectralBall", "accuracy")
-        self.shape = matrix_shape(shape, "SpectralBall")
-
-    def lmo_memory(self, like: Tree) -> Tree:
-        """The leading singular vector on the shorter side."""
-        return shorter_side(self, like)
 
     def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
         tall, turn = upright(jnp.where(jnp.any(d != 0), d, jnp.eye(d.shape[0], d.shape[1], dtype=d.dtype)))
@@ -215,17 +202,6 @@ class SpectralBall(MatrixSet):
     def project_matrix(self, y: Array) -> Array:
         left, values, right = jnp.linalg.svd(y, full_matrices=False)
         return (left * jnp.minimum(values, self.bound)) @ right
-
-    def start_matrix(self, like: Array) -> Array:
-        return jnp.zeros_like(like)
-
-    def bounds_matrix(self, like: Array) -> tuple[Array, Array]:
-        return jnp.full_like(like, -self.bound), jnp.full_like(like, self.bound)
-
-    @property
-    def diameter(self) -> float:
-        """2 · radius · √min(m, n)."""
-        return 2 * self.radius
 
     @property
     def radius(self) -> float:

@@ -99,7 +99,7 @@ class LinearOneSFW(BaseEstimator):
         settings = [self._settings(task) for task in tasks]
         starts = self._starts(settings)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(tasks))
-        with ProgressBar(sum(budget.total(task.size) for task in tasks), bool(self.verbose), "rows") as bar:
+        with ProgressBar(sum(budget.total(task.size) for task in tasks), bool(self.verbose), "rows", "rows") as bar:
             Learner(settings[0]).compile(tasks[0].values.dtype)
             bar.note("")
             fits: list[Fit] = Parallel(n_jobs=self.n_jobs, prefer="threads")(

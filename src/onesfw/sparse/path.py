@@ -148,7 +148,7 @@ def radius_path(
     settings = [with_radius(base, radius, train, fit_intercept) for radius in grid]
     workers = joblib.cpu_count() if n_jobs is None else whole_number(n_jobs, "n_jobs", 1)
     total = train.size * (1 + len(grid) * (passes - 1)) if passes > 1 else train.size * len(grid)
-    with ProgressBar(total, progress, "rows") as bar, ThreadPoolExecutor(workers) as pool:
+    with ProgressBar(total, progress, "rows", "rows") as bar, ThreadPoolExecutor(workers) as pool:
         first = Learner(settings[0])
         first.compile(train.values.dtype)
         bar.note("")
