@@ -104,6 +104,7 @@ def test_a_file_of_ones_own(tmp_path):
         (("logistc",), "did you mean 'logistic'"),
         (("logistic", "--algorithms", "one_swf"), "did you mean 'one_sfw'"),
         (("logistic", "--algorithms", ","), "at least one algorithm"),
+        (("one_sfw", "--algorithms", "momentum_sfw"), "at least one problem before --algorithms"),
         (("logistic", "--samples", "0"), "--samples must be a finite number of at least 1"),
         (("logistic", "--seeds", "0"), "--seeds must be a finite number of at least 1"),
         (("logistic", "--report", "/"), "is a folder"),
@@ -111,6 +112,22 @@ def test_a_file_of_ones_own(tmp_path):
 )
 def test_mistakes_are_one_sentence_before_anything_runs(arguments, said):
     assert said in complaint("compare", *arguments)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--algorithms", "one_sfw, momentum_sfw"),
+        ("--algorithms", "one_sfw", "momentum_sfw"),
+        ("--algorithms", "one_sfw", "--algorithms", "momentum_sfw"),
+    ],
+    ids=["commas", "blanks", "repeated"],
+)
+def test_methods_are_named_with_commas_blanks_or_one_by_one(words, monkeypatch):
+    asked = []
+    monkeypatch.setattr(compare, "prepare", lambda s, n, r, k, names, rules: asked.append((s.name, names)) or 1 / 0)
+    onesfw("compare", "nqp", *words)
+    assert asked == [("nqp", ["one_sfw", "momentum_sfw"])]
 
 
 def test_ctrl_c_shows_what_is_done(monkeypatch):

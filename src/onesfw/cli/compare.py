@@ -30,7 +30,9 @@ def compare_command(
     problems: list[str] = typer.Argument(
         ..., metavar="PROBLEM", help="Names that `onesfw list problems` shows, or file.py, or file.py:name."
     ),
-    algorithms: str = typer.Option(None, metavar="NAME,NAME", help="Which methods; all that apply if left out."),
+    algorithms: list[str] = typer.Option(
+        None, metavar="NAME,NAME", help="Which methods, with commas or blanks between them; all that apply if left out."
+    ),
     samples: Any = typer.Option("100000", parser=whole, metavar="N", help="The budget of each run; 1e5 is understood."),
     seeds: Any = typer.Option("8", parser=whole, metavar="R", help="How many seeds."),
     seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed that all others are folded from."),
@@ -53,15 +55,26 @@ def compare_command(
             seeds = whole_number(seeds, "--seeds", 1, 10_000)
             if report is not None:
                 check_target(report)
-            names = None if algorithms is None else [word.strip() for word in algorithms.split(",") if word.strip()]
-            plans = [
-                prepare(subject_of(target), samples, seeds, seed, names, step_rules)
-                for target in dict.fromkeys(problems)
-            ]
+            targets, names = told_apart(problems, algorithms)
+            plans = [prepare(subject_of(target), samples, seeds, seed, names, step_rules) for target in targets]
             finished = run(plans, show=not (as_json or quiet))
         done = [plan.comparison for plan in plans if plan.comparison.curves or finished]
         show(done, report, as_json)
     raise typer.Exit(0 if finished else INTERRUPTED)
+
+
+def told_apart(words: list[str], algorithms: list[str] | None) -> tuple[list[str], list[str] | None]:
+    """Problems and methods, each once: after `--algorithms a b` the parser takes b for a problem."""
+    from onesfw.algorithms import ALGORITHMS
+
+    if not algorithms:
+        return list(dict.fromkeys(words)), None
+    names = [name.strip() for part in algorithms for name in part.split(",") if name.strip()]
+    names += [word for word in words if word in ALGORITHMS]
+    targets = list(dict.fromkeys(word for word in words if word not in ALGORITHMS))
+    if not targets:
+        raise ValueError("name at least one problem before --algorithms; `onesfw list problems` shows them")
+    return targets, names
 
 
 def subject_of(target: str) -> Any:
