@@ -17,6 +17,7 @@ from set_checks import (
     check_lmo,
     check_optimal_against_members,
     check_outside,
+    check_project,
     check_sizes,
     over_vertices,
 )
@@ -146,7 +147,7 @@ CASES = [
         (N,),
         over_vertices([indicator(b) for b in bases(matroid)]),
         exact_diameter=name in ("uniform", "whole", "oracle"),
-        projects=False,
+        projects=isinstance(matroid, sm.UniformMatroid | sm.PartitionMatroid),
         nonnegative=True,
     )
     for name, matroid in MATROIDS.items()
@@ -161,6 +162,16 @@ def test_polytope_oracle(case, dtype):
     check_lmo(case, dtype)
     if dtype == "float64":
         check_outside(case, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_polytope_projection(case, dtype):
+    if case.projects:
+        check_project(case, dtype)
+    else:
+        with pytest.raises(NotImplementedError, match="for uniform and partition matroids only"):
+            case.constraint.project(np.zeros(N))
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)

@@ -7,6 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
 from onesfw.sets.base import VectorSet
 from onesfw.sets.membership import within_distance
@@ -36,7 +38,8 @@ class MatroidPolytope(VectorSet):
 
     lmo(d) = the base of least total d, by the greedy rule (Edmonds 1971), ties to the lowest index; always a base,
     whatever the signs of d: maxima of monotone functions over the independent sets lie here. Under jit for uniform
-    (O(n log k)), partition (O(n log n)) and laminar matroids (O(n · family)), on the host for the others.
+    (O(n log k)), partition (O(n log n)) and laminar matroids (O(n · family)), on the host for the others. Uniform and
+    partition matroids have a projection, O(n) a bisection step.
     """
 
     matroid: Any = eqx.field(static=True)
@@ -64,6 +67,14 @@ class MatroidPolytope(VectorSet):
             return inside & within_distance(self.lmo_vector, self.start_vector(x), x, tol)
         return inside & jnp.all(x <= 1 + tol) & jnp.all(rooms >= -slack)
 
+    def project_vector(self, y: Array) -> Array:
+        if not hasattr(self.matroid, "groups"):
+            raise NotImplementedError(
+                "MatroidPolytope has a projection for uniform and partition matroids only, not for a "
+                f"{type(self.matroid).__name__}; choose an algorithm that only needs `lmo`"
+            )
+        return project_groups(y, self.matroid.groups, self.matroid.capacities)
+
     @property
     def diameter(self) -> float:
         """√(2 min(r, n − r)) ≥ max ‖x − y‖₂, exact where two bases differ in as many elements as sizes allow."""
@@ -77,3 +88,29 @@ class MatroidPolytope(VectorSet):
     def nonnegative(self, like: Any = None) -> bool:
         """Always."""
         return True
+
+
+def project_groups(y: Array, groups: np.ndarray, capacities: np.ndarray) -> Array:
+    """argmin of ‖x − y‖₂ over {0 ≤ x ≤ 1, the entries of group g add up to capacities[g]}: x = clip(y − θ_g, 0, 1).
+
+    θ_g is enclosed by bisection until no entry changes sides, then solved for on the entries strictly between 0 and 1.
+    """
+    place, wanted = jnp.asarray(groups), jnp.asarray(capacities, y.dtype)
+
+    def total(values: Array) -> Array:
+        return jnp.zeros(wanted.size, y.dtype).at[place].add(values)
+
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = low + (high - low) / 2
+        full = total(jnp.clip(y - middle[place], 0.0, 1.0)) > wanted
+        return jnp.where(full, middle, low), jnp.where(full, high, middle)
+
+    ends = jnp.full_like(wanted, jnp.min(y) - 1), jnp.full_like(wanted, jnp.max(y))
+    low, high = lax.fori_loop(0, jnp.finfo(y.dtype).nmant + 8, halve, ends)
+    shifted = y - (low + (high - low) / 2)[place]
+    moving = (shifted > 0) & (shifted < 1)
+    count, held = total(moving.astype(y.dtype)), total((shifted >= 1).astype(y.dtype))
+    theta = (total(jnp.where(moving, y, 0.0)) + held - wanted) / jnp.maximum(count, 1.0)
+    exact = jnp.clip(y - theta[place], 0.0, 1.0)
+    return jnp.where((count > 0)[place], exact, jnp.clip(shifted, 0.0, 1.0))
