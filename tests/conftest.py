@@ -16,6 +16,9 @@ SOURCES = hashlib.sha256(
 )
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{SOURCES.hexdigest()[:16]}"))
 
+# Modules that tests share explain their failures as tests do.
+pytest.register_assert_rewrite(*(path.stem for path in Path(__file__).parent.glob("*_checks.py")), "hostile")
+
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("fixed")
 
