@@ -219,3 +219,10 @@ def check_bounds(case: Case) -> None:
         np.testing.assert_allclose(vector(lower), vector(slow_lower), atol=1e-9 * scale + 10 * case.accuracy * scale)
         np.testing.assert_allclose(vector(upper), vector(slow_upper), atol=1e-9 * scale + 10 * case.accuracy * scale)
         assert case.constraint.nonnegative(like) is case.nonnegative
+        if type(case.constraint).in_box is ConvexSet.in_box:
+            return
+        least, most = vector(slow_lower).min(), vector(slow_upper).max()
+        room = 1e-6 * scale + 20 * case.accuracy * scale
+        assert case.constraint.in_box(least - room, most + room, like)
+        assert not case.constraint.in_box(least - room, most - 2 * room, like)
+        assert not case.constraint.in_box(least + 2 * room, most + room, like)

@@ -440,3 +440,11 @@ def test_features_make_similarities():
     assert own.value([2]) == pytest.approx(np.abs(features @ features[2]).sum())
     cosine = submodular.FacilityLocation(features=features, kernel="cosine")
     assert cosine.value(range(9)) == pytest.approx(9)
+
+
+@pytest.mark.parametrize("constraint", [fw.sets.SubSimplex(2.0, shape=5), fw.sets.Box(-0.1, 1.0, shape=5)])
+def test_probabilities_stay_between_0_and_1(constraint):
+    """Multilinear extensions mean nothing outside the cube: a set that leaves it is refused before the first step."""
+    objective = fw.MultilinearExtension(fw.submodular.Coverage(np.eye(5)))
+    with pytest.raises(ValueError, match=r"MultilinearExtension is defined for entries between 0 and 1 only, and \w+ "):
+        fw.maximize(objective, constraint, steps=5, algorithm=fw.projected_sgd("dr_submodular"))

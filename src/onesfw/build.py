@@ -64,6 +64,7 @@ def build_run(
             "or the batch"
         )
     objective.check(trees.shapes(x0), samples)
+    check_domain(objective, constraint, trees.shapes(x0))
     if evaluator_for(evaluate, objective, constraint, sign) is None and gap_tol is not None:
         raise ValueError("gap_tol needs a gap: leave evaluate=None, or give a number of samples")
     if callable(evaluate):
@@ -195,6 +196,19 @@ def check_range(constraint: ConvexSet, dtype: np.dtype) -> None:
                     f"constraint: {type(constraint).__name__} holds {np.asarray(leaf)[beyond][0]:g}, beyond the range "
                     f"of {dtype}; scale the problem, or pass a float64 x0"
                 )
+
+
+def check_domain(objective: Objective, constraint: ConvexSet, like: Tree) -> None:
+    """Raise a sentence where K holds points at which F has no meaning."""
+    if objective.domain is None:
+        return
+    low, high = objective.domain
+    slack = 1e-6 * max(1.0, abs(low), abs(high))
+    if not constraint.in_box(low - slack, high + slack, like):
+        raise ValueError(
+            f"constraint: {type(objective).__name__} is defined for entries between {low:g} and {high:g} only, and "
+            f"{type(constraint).__name__} holds others; use a Box({low:g}, {high:g}), a Knapsack or a MatroidPolytope"
+        )
 
 
 def check_continuous_greedy(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -35,6 +35,9 @@ class Surrogate:
 
 class Objective(eqx.Module):
     """F(x) = E_{z~p(z;x)}[F̃(x; z)]."""
+
+    domain: ClassVar[tuple[float, float] | None] = None
+    """Between which two numbers every entry of x must lie, where F has no meaning elsewhere."""
 
     @property
     @abc.abstractmethod

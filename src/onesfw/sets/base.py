@@ -91,8 +91,13 @@ class ConvexSet(eqx.Module):
 
     def nonnegative(self, like: Tree | None = None) -> bool:
         """Whether every member of K has only non-negative entries."""
-        lower, _ = self.bounds(like)
-        return all(bool(jnp.all(leaf >= 0)) for leaf in jax.tree.leaves(lower))
+        return self.in_box(0.0, math.inf, like)
+
+    def in_box(self, low: float, high: float, like: Tree | None = None) -> bool:
+        """Whether every entry of every member of K lies between two numbers."""
+        lower, upper = self.bounds(like)
+        leaves = zip(jax.tree.leaves(lower), jax.tree.leaves(upper), strict=True)
+        return all(bool(jnp.all(a >= low) & jnp.all(b <= high)) for a, b in leaves)
 
 
 class VectorSet(ConvexSet):

@@ -100,10 +100,10 @@ class Product(ConvexSet):
         """√(Σ radius²), exact where the parts' are."""
         return math.hypot(*(part.radius for part in self.parts()))
 
-    def nonnegative(self, like: Tree | None = None) -> bool:
+    def in_box(self, low: float, high: float, like: Tree | None = None) -> bool:
         """Whether every part is."""
         likes = [None] * len(self.parts()) if like is None else self.split(like)
-        return all(part.nonnegative(g) for part, g in zip(self.parts(), likes, strict=True))
+        return all(part.in_box(low, high, g) for part, g in zip(self.parts(), likes, strict=True))
 
 
 class Shifted(ConvexSet):
@@ -247,9 +247,10 @@ class Scaled(ConvexSet):
         """factor · radius_K."""
         return float(self.factor) * self.set.radius
 
-    def nonnegative(self, like: Tree | None = None) -> bool:
-        """K's answer."""
-        return self.set.nonnegative(like)
+    def in_box(self, low: float, high: float, like: Tree | None = None) -> bool:
+        """K's answer about the box, scaled back."""
+        factor = float(self.factor)
+        return self.set.in_box(low / factor, high / factor, like)
 
 
 def checked(value: Any, name: str) -> ConvexSet:

@@ -85,9 +85,9 @@ class MatroidPolytope(VectorSet):
         """max ‖x‖₂ = √r."""
         return math.sqrt(self.size)
 
-    def nonnegative(self, like: Any = None) -> bool:
-        """Always."""
-        return True
+    def in_box(self, low: float, high: float, like: Any = None) -> bool:
+        """At once for boxes around [0, 1]ⁿ; others are compared with `bounds`."""
+        return (low <= 0 and high >= 1) or VectorSet.in_box(self, low, high, like)
 
 
 def project_groups(y: Array, groups: np.ndarray, capacities: np.ndarray) -> Array:

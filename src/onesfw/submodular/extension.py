@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -26,14 +26,14 @@ class MultilinearExtension(Objective):
     full gradient too. Otherwise S is drawn at x̄, and never through a score, which has no fourth moment near 0:
     g_i(S) = f_ω(S + i) − f_ω(S − i), and for u = x_t − x_{t−1} one coordinate j ~ |u_j|/‖u‖₁ gives
     Δ̃ = ‖u‖₁ sign(u_j) [g(S + j) − g(S − j)], unbiased for every x̄ in [0, 1]ⁿ. Corrections that need a
-    log-density do not apply. x holds probabilities: the set must lie in [0, 1]ⁿ, as `MatroidPolytope` and `Knapsack`
-    do.
+    log-density do not apply. x holds probabilities: a set that leaves [0, 1]ⁿ is refused.
 
     Args:
         function: a set function from `onesfw.submodular`.
         sampled: draw S even where there is a closed form.
     """
 
+    domain: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
     function: Function
     sampled: bool = eqx.field(static=True)
 
