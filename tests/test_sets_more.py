@@ -25,6 +25,7 @@ from set_checks import (
 )
 
 from onesfw import sets
+from onesfw.submodular import GraphicMatroid
 
 rng = np.random.default_rng(11)
 GROUPS = np.array([0, 3, 0, 3, 3, 6, 0])  # groups 1, 2, 4 and 5 are empty
@@ -419,3 +420,21 @@ def test_a_new_radius_does_not_recompile(make):
 def test_bad_arguments_get_a_sentence(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [sets.VertexHull(POINTS), sets.MatroidPolytope(GraphicMatroid([[0, 1], [1, 2], [2, 0], [2, 3]]))],
+    ids=["VertexHull", "MatroidPolytope"],
+)
+def test_membership_by_the_oracle_compiles_once(constraint):
+    inside = np.asarray(constraint.start(jnp.zeros(4)), np.float64)  # float64 outside x64 is no cause for a warning
+    assert bool(constraint.contains(inside))
+    constraint.bounds(inside)
+    heard = []
+    jax.monitoring.register_event_duration_secs_listener(lambda event, _, **given: heard.append(event))
+    assert not bool(constraint.contains(inside + 9.0, 1e-5))
+    constraint.bounds(inside)
+    assert not [event for event in heard if "compile" in event]
+    jax.jit(lambda x: x + len(heard))(1.0)
+    assert [event for event in heard if "compile" in event]  # it would have been heard

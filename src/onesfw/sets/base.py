@@ -57,17 +57,7 @@ class ConvexSet(eqx.Module):
 
     def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
         """The smallest box that contains K, coordinate by coordinate: by default from 2d calls of the oracle."""
-        zero, unravel = trees.ravel(trees.zeros_like(known(self, like)))
-        places = jax.lax.iota(jnp.int32, zero.size)
-
-        def extent(sign: float) -> Tree:
-            def along(place: Array) -> Array:
-                axis = jnp.where(places == place, jnp.asarray(sign, zero.dtype), zero)
-                return trees.ravel(self.lmo(unravel(axis)))[0][place]
-
-            return unravel(jax.lax.map(along, places))
-
-        return extent(1.0), extent(-1.0)
+        return extents(self, trees.zeros_like(known(self, like)))
 
     def contains(self, x: Tree, tol: float = 1e-6) -> Any:
         """Whether x lies in K up to `tol`, in units of max(1, the size of what bounds K).
@@ -75,7 +65,7 @@ class ConvexSet(eqx.Module):
         The default minimises ½‖y − x‖² over y in K by fully corrective Frank-Wolfe. It stops inside when the distance
         is below `tol`, and outside when the gap proves that the distance cannot come down to it.
         """
-        return within_distance(self.lmo, self.start(x), x, tol)
+        return near(self, jax.tree.map(jnp.asarray, x), jnp.asarray(tol))
 
     @property
     def diameter(self) -> float:
@@ -98,6 +88,28 @@ class ConvexSet(eqx.Module):
         lower, upper = self.bounds(like)
         leaves = zip(jax.tree.leaves(lower), jax.tree.leaves(upper), strict=True)
         return all(bool(jnp.all(a >= low) & jnp.all(b <= high)) for a, b in leaves)
+
+
+@eqx.filter_jit
+def extents(constraint: ConvexSet, zeros: Tree) -> tuple[Tree, Tree]:
+    """The least and the greatest value of every entry over K, from 2d calls of the oracle; compiled once for a set."""
+    zero, unravel = trees.ravel(zeros)
+    places = jax.lax.iota(jnp.int32, zero.size)
+
+    def extent(sign: float) -> Tree:
+        def along(place: Array) -> Array:
+            axis = jnp.where(places == place, jnp.asarray(sign, zero.dtype), zero)
+            return trees.ravel(constraint.lmo(unravel(axis)))[0][place]
+
+        return unravel(jax.lax.map(along, places))
+
+    return extent(1.0), extent(-1.0)
+
+
+@eqx.filter_jit
+def near(constraint: ConvexSet, x: Tree, tol: Array) -> Array:
+    """Whether x lies in K up to `tol`, from the oracle alone; compiled once for a set and a shape of x."""
+    return within_distance(constraint.lmo, constraint.start(x), x, tol)
 
 
 class VectorSet(ConvexSet):

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onesfw.sets.base import VectorSet
-from onesfw.sets.membership import within_distance
+from onesfw.sets.base import VectorSet, near
 from onesfw.sets.parameters import Shape
 from onesfw.trees import Array
 
@@ -64,7 +63,7 @@ class MatroidPolytope(VectorSet):
         inside = jnp.all(x >= -tol) & (jnp.abs(jnp.sum(x) - self.size) <= slack)
         rooms = self.matroid.covers(x)
         if rooms is None:
-            return inside & within_distance(self.lmo_vector, self.start_vector(x), x, tol)
+            return inside & near(self, x, jnp.asarray(tol, x.dtype))
         return inside & jnp.all(x <= 1 + tol) & jnp.all(rooms >= -slack)
 
     def project_vector(self, y: Array) -> Array:

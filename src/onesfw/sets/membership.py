@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ class State(NamedTuple):
     gap: Array
 
 
-def within_distance(lmo: Callable[[Tree], Tree], start: Tree, x: Tree, tol: float) -> Array:
+def within_distance(lmo: Callable[[Tree], Tree], start: Tree, x: Tree, tol: Any) -> Array:
     """Whether min over y in K of ‖y − x‖ is at most tol · (1 + ‖start‖).
 
     Fully corrective Frank-Wolfe on ½‖y − x‖² (Wolfe 1976): the oracle's vertex joins the points kept, then the weights

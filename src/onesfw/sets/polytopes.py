@@ -198,7 +198,8 @@ class VertexHull(ConvexSet):
         shapes = jax.tree.map(lambda leaf: leaf.shape[1:], self.vertices)
         if jax.tree.map(np.shape, x) != shapes:
             raise ValueError(f"VertexHull: x has shape {trees.describe(x)}, the vertices {shapes}")
-        return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), self.vertices, x)
+        dtypes = jax.tree.map(lambda like: jax.dtypes.canonicalize_dtype(like.dtype), x)
+        return jax.tree.map(jnp.asarray, self.vertices, dtypes)
 
     def lmo(self, d: Tree) -> Tree:
         """The first row with the least ⟨d, v⟩."""
