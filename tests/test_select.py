@@ -1,4 +1,4 @@
-"""Greedy baselines, `select` from samples to a certified set, and its certificates."""
+"""Greedy baselines, and `select` from samples to a certified set."""
 
 from __future__ import annotations
 
@@ -8,41 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from select_checks import FUNCTIONS, MATROIDS, RNG, N, optimum
 
 import onesfw as fw
 from onesfw import submodular as sm
-from onesfw.submodular import certificates, judges
-from onesfw.submodular.sources import source_of
-
-N = 9
-RNG = np.random.default_rng(0)
-MATROIDS = {
-    "uniform": sm.UniformMatroid(N, 3),
-    "partition": sm.PartitionMatroid([0, 1, 2] * 3, 1),
-    "laminar": sm.LaminarMatroid(N, [[0, 1, 2, 3], [0, 1], [5, 6]], [2, 1, 1]),
-    "graphic": sm.GraphicMatroid([[0, 1], [1, 2], [2, 0], [2, 3], [3, 0], [1, 3], [0, 2], [3, 1], [3, 4]]),
-}
-GRAPH = RNG.integers(0, N, (16, 2))
-FUNCTIONS = {
-    "coverage": sm.Coverage(RNG.random((N, 14)) < 0.25, RNG.random(14)),
-    "facility": sm.FacilityLocation(RNG.random((12, N)) ** 3),
-    "features": sm.FeatureBased(RNG.random((N, 5)) ** 4),
-    "logdet": sm.LogDet(np.cov(RNG.normal(size=(N, 4)))),
-    "own": sm.SetFunction(lambda s: jnp.log1p(jnp.sum(s * jnp.arange(1.0, N + 1))), N),
-    "influence": sm.Influence(np.vstack([GRAPH, np.stack([np.arange(N - 1), np.arange(1, N)], 1)]), 0.3),
-}
+from onesfw.submodular import judges, sources
+from onesfw.submodular.sources import Source, source_of
+from onesfw.submodular.two_phases import TwoPhases
 
 
 @pytest.fixture(autouse=True)
 def _smaller_samples(monkeypatch):
     monkeypatch.setattr(judges, "SETS", 30_000)
-
-
-def optimum(function, matroid):
-    """The best value over all bases."""
-    rank = matroid.rank
-    sets = (s for s in itertools.combinations(range(function.n), rank) if matroid.independent(s))
-    return max(function.value(list(s)) for s in sets)
 
 
 def misleading(m=50, delta=0.05):
@@ -138,6 +115,83 @@ def test_select_beats_greedy_where_greedy_is_misled():
     assert first.value == pytest.approx(50 * (2 - 0.05 + 0.05**2), rel=0.02)
 
 
+class Script(Source):
+    """A source that sets d to given directions and keeps what it was handed."""
+
+    closed = True
+
+    def __init__(self, directions):
+        self.directions, self.seen = directions, []
+
+    def update(self, d, x, previous, rho, t):
+        self.seen.append((d.copy(), x.copy(), previous.copy(), rho))
+        d[:] = self.directions[t - 1]
+
+
+def test_both_phases_follow_the_listing():
+    """d goes over from one phase to the next, ρ_t = 1/(t − 1) throughout, x by steps of 1/T₁ and then 5/T₂."""
+    directions = np.random.default_rng(6).normal(size=(20, N))
+    source, limit = Script(directions), MATROIDS["partition"]
+    run = TwoPhases(limit, 20, seed=0)
+    run.run(source, 20, lambda t: None, [])
+    x = previous = np.zeros(N)
+    for t in range(1, 21):
+        d, here, before, rho = source.seen[t - 1]
+        np.testing.assert_array_equal(d, directions[t - 2] if t > 1 else 0)
+        np.testing.assert_allclose((here, before), (x, previous), atol=1e-15)
+        assert rho == 1 / max(t - 1, 1)
+        vertex = np.zeros(N)
+        vertex[limit.base(directions[t - 1])] = 1
+        previous, x = x, x + vertex / 10 if t <= 10 else x + 0.5 * (vertex - x)
+    np.testing.assert_allclose(run.x, x, atol=1e-12)
+
+
+@pytest.mark.parametrize("matroid", MATROIDS)
+def test_the_base_follows_x_through_both_phases(matroid):
+    """Over many seeds of the merging, on the same vertices: E 1_B = x after either phase, within 5 standard errors."""
+    directions = np.random.default_rng(8).normal(size=(24, N))
+    limit, count = MATROIDS[matroid], 1_500
+    held, points = np.zeros((2, N)), None
+    for seed in range(count):
+        run = TwoPhases(limit, 24, seed)
+        ends = []
+        for until in (12, 24):
+            run.run(Script(directions), until, lambda t: None, [])
+            ends.append(run.point(""))
+        points = [end.x for end in ends]
+        for row, end in enumerate(ends):
+            assert limit.independent(end.base)
+            held[row, end.base] += 1
+    for x, share in zip(points, held / count, strict=True):
+        assert np.all(np.abs(share - x) <= 5 * np.sqrt(x * (1 - x) / count) + 1e-9)
+
+
+def test_polishing_makes_exchanges_that_pay():
+    rng = np.random.default_rng(2)
+    function = sm.FacilityLocation(features=rng.normal(size=(60, 2)))
+    for limit in (sm.UniformMatroid(60, 6), sm.PartitionMatroid(np.arange(60) % 3, 2)):
+        rough, polished = (fw.select(function, limit, steps=4, polish=polish) for polish in (False, True))
+        assert rough.exchanges == 0 < polished.exchanges
+        assert polished.value > rough.value
+        assert limit.independent(polished.indices)
+
+
+def test_reverse_reachable_sets_are_used_once(monkeypatch):
+    """Block follows block without a gap or a repetition."""
+    monkeypatch.setattr(sources, "BLOCK", 10)
+    source = source_of(FUNCTIONS["influence"], 4, None, 5)
+    asked, draw = [], source.sets.draw
+    monkeypatch.setattr(source.sets, "draw", lambda first, *rest: asked.append(first) or draw(first, *rest))
+    for t in range(1, 8):
+        source.update(np.zeros(N), np.full(N, 0.3), np.full(N, 0.3), 1.0, t)
+    assert asked == [0, 8, 16, 24]  # two steps of four sets from each block of ten
+
+
+def test_a_function_below_zero_is_refused():
+    with pytest.raises(ValueError, match="negative on the empty set, -10; add a constant"):
+        fw.select(sm.SetFunction(lambda s: -10 + jnp.sqrt(jnp.sum(s)), N), MATROIDS["uniform"], steps=4)
+
+
 @pytest.mark.parametrize("rounding", ["pipage", "deterministic"])
 def test_other_roundings(rounding):
     function, limit = misleading(5)
@@ -216,68 +270,6 @@ def test_the_host_follows_the_estimator():
     expected = (1 - rho) * (d + step) + rho * along
     error = np.std(made, axis=0) / np.sqrt(len(made))
     assert np.all(np.abs(np.mean(made, axis=0) - expected) <= 5 * error + 1e-3)
-
-
-@pytest.mark.parametrize("name", ["features", "logdet", "own"])
-@pytest.mark.parametrize("matroid", MATROIDS)
-def test_the_chain_of_sets_bounds_the_optimum(name, matroid):
-    function, limit = FUNCTIONS[name], MATROIDS[matroid]
-    assert certificates.chain_bound(function, limit).value >= optimum(function, limit) - 1e-9
-
-
-@pytest.mark.parametrize("name", ["coverage", "facility"])
-@pytest.mark.parametrize("matroid", MATROIDS)
-def test_both_certificates_bound_the_optimum(name, matroid):
-    function, limit = FUNCTIONS[name], MATROIDS[matroid]
-    best = optimum(function, limit)
-    rng = np.random.default_rng(4)
-    for _ in range(10):
-        x = rng.random(N) ** 3
-        assert certificates.row_gradient_bound(function, x, limit).value >= best - 1e-9
-        tau = rng.random(function.omegas) * (1 if name == "coverage" else 0.7)
-        assert certificates.threshold_bound(function, tau, limit)[0] >= best - 1e-9
-    relaxed, points = certificates.relaxation(function, limit)
-    assert best - 1e-9 <= relaxed.value <= 1.3 * best
-    anew = certificates.relaxation_anew(function, points, limit)
-    assert anew.value >= best - 1e-9
-    assert anew.terms.mean() == pytest.approx(anew.value)
-
-
-@pytest.mark.parametrize("kind", ["facility", "coverage"])
-def test_the_second_certificate_is_tight(kind):
-    """Within 4 % of greedy's value where the first one is off by more than 8 %."""
-    rng = np.random.default_rng(5)
-    limit = sm.UniformMatroid(150, 10)
-    function = (
-        sm.FacilityLocation(features=rng.normal(size=(150, 2)))
-        if kind == "facility"
-        else sm.Coverage((rng.random((150, 400)) < 0.03) * (rng.random((150, 1)) < 0.5))
-    )
-    greedy = sm.greedy(function, limit)
-    relaxed, points = certificates.relaxation(function, limit)
-    assert greedy.value <= relaxed.value <= 1.04 * greedy.value
-    assert certificates.relaxation_anew(function, points, limit).value <= 1.06 * greedy.value
-    assert certificates.set_bound(function, greedy.indices, limit).value >= 1.08 * greedy.value
-
-
-def test_sampled_bounds_hold_with_their_confidence():
-    """On fresh samples the bound at 95 % lies above the true optimum; the terms of both kinds add up to it."""
-    function, limit = FUNCTIONS["influence"], MATROIDS["uniform"]
-    truth = function.sample(200_000, seed=99)
-    best = optimum(truth, limit)
-    x = np.full(N, 3 / N)
-    below = 0
-    for seed in range(40):
-        first, second = function.sample(400, seed), function.sample(400, seed + 1_000)
-        _, points = certificates.relaxation(first, limit)
-        for bound in (
-            certificates.relaxation_anew(second, points, limit),
-            certificates.sampled_gradient_bound(second, x, limit),
-        ):
-            assert bound.terms.mean() == pytest.approx(bound.value)
-            assert bound.stderr > 0
-            below += bound.upper < best
-    assert below <= 10  # 80 bounds that may fail in 5 % of the cases, 4 on average
 
 
 def test_a_stochastic_function_of_ones_own():

@@ -15,7 +15,7 @@ from onesfw.objectives.base import require_callable, require_scalar, shape_of, s
 from onesfw.submodular.base import Function, State, as_mask, unchecked
 from onesfw.trees import Array, Tree
 
-AVERAGED = 1_000  # draws of ω that stand for the expectation on the host
+AVERAGED = 1_000  # draws of ω that stand for the expectation on the host, and that are evaluated at once
 SLACK = 5.0  # standard errors by which a violation must exceed 0
 
 
@@ -37,7 +37,8 @@ class SetFunction(Function):
     n: int = eqx.field(static=True)
     sample: Callable[..., Any] | None = eqx.field(static=True)
     many: Callable[..., Any] = eqx.field(static=True)
-    series: int = eqx.field(static=True)
+    seed: int = eqx.field(static=True)
+    count: int = eqx.field(static=True)
 
     def __init__(
         self, value: Callable[..., Any], n: int, sample: Callable[..., Any] | None = None, *, check: bool = False
@@ -54,7 +55,7 @@ class SetFunction(Function):
             require_scalar(
                 shape_of(value, "SetFunction", "value(s, omega)", like, omega), "SetFunction", "value(s, omega)"
             )
-        self.many, self.series = evaluator(value, sample), 0
+        self.many, self.seed, self.count = evaluator(value, sample), 0, 1 if sample is None else AVERAGED
         if check:
             check_submodular(self)
 
@@ -72,19 +73,22 @@ class SetFunction(Function):
     @property
     def draws(self) -> np.ndarray:
         """The numbers of the draws that stand for the expectation on the host; one where nothing is random."""
-        count = 1 if self.sample is None else AVERAGED
-        return np.arange(count, dtype=np.int32) + np.int32(self.series * count)
+        return np.arange(self.count, dtype=np.int32)
 
-    def resampled(self, series: int) -> SetFunction:
-        """The same function on another fixed 1,000 draws; series 0 is the original."""
+    def resampled(self, seed: int, count: int = AVERAGED) -> SetFunction:
+        """The same function on other draws: `count` of those that belong to the 64 bits of `seed`."""
         return unchecked(
-            SetFunction, function=self.function, n=self.n, sample=self.sample, many=self.many, series=series
+            SetFunction, function=self.function, n=self.n, sample=self.sample, many=self.many, seed=seed, count=count
         )
 
     def values(self, masks: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """f_ω(S) for each mask (rows) and each draw (columns)."""
+        """f_ω(S) for each mask (rows) and each draw (columns), some of both at a time."""
+        words = np.array([self.seed >> 32, self.seed & 0xFFFFFFFF], np.uint32)
+        parts = [np.asarray(part, np.float64) for part in np.array_split(masks, slices(len(masks)))]
+        blocks = np.array_split(numbers, -(-numbers.size // AVERAGED))
         with jax.enable_x64(True):
-            return np.asarray(self.many(np.asarray(masks, np.float64), numbers), np.float64)
+            rows = [np.hstack([np.asarray(self.many(part, block, words)) for block in blocks]) for part in parts]
+        return np.concatenate(rows).astype(np.float64)
 
     def value(self, chosen: Any) -> float:
         """f(S), or its mean over a fixed 1,000 draws of ω."""
@@ -100,7 +104,7 @@ class SetFunction(Function):
         flipped = mask[None] ^ np.eye(self.n, dtype=bool)
         numbers = self.draws
         here = self.values(mask[None], numbers).mean()
-        there = np.concatenate([self.values(part, numbers).mean(1) for part in np.array_split(flipped, slices(self.n))])
+        there = self.values(flipped, numbers).mean(1)
         return np.where(mask, here - there, there - here)
 
     def state(self) -> State:
@@ -118,9 +122,8 @@ class Evaluated(State):
 
     def gains(self, candidates: np.ndarray) -> np.ndarray:
         numbers = self.function.draws
-        parts = np.array_split(candidates, slices(candidates.size))
-        grown = [self.mask[None] | (np.arange(self.mask.size) == part[:, None]) for part in parts]
-        return np.concatenate([self.function.values(masks, numbers).mean(1) for masks in grown]) - self.value
+        grown = self.mask[None] | (np.arange(self.mask.size) == candidates[:, None])
+        return self.function.values(grown, numbers).mean(1) - self.value
 
     def add(self, i: int) -> None:
         self.value += float(self.gains(np.array([i]))[0])
@@ -134,15 +137,15 @@ def slices(count: int) -> int:
 
 
 def evaluator(value: Callable[..., Any], sample: Callable[..., Any] | None) -> Callable[..., Any]:
-    """(masks, draw numbers) ↦ f_ω(S) for all pairs, compiled."""
+    """(masks, draw numbers, the words of a key) ↦ f_ω(S) for all pairs, compiled."""
 
-    def one(s: Array, number: Array) -> Array:
+    def one(s: Array, number: Array, words: Array) -> Array:
         if sample is None:
             return jnp.asarray(value(s), s.dtype)
-        return jnp.asarray(value(s, sample(step_key(jax.random.key(0), number))), s.dtype)
+        return jnp.asarray(value(s, sample(step_key(jax.random.wrap_key_data(words), number))), s.dtype)
 
-    across = jax.vmap(one, (None, 0))
-    return jax.jit(lambda masks, numbers: jax.lax.map(lambda s: across(s, numbers), masks, batch_size=16))
+    across = jax.vmap(one, (None, 0, None))
+    return jax.jit(lambda masks, numbers, words: jax.lax.map(lambda s: across(s, numbers, words), masks, batch_size=16))
 
 
 def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> None:
@@ -158,8 +161,7 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
     quadruples = [draw_sets(n, rng) for _ in range(trials)]
     masks = np.array([np.zeros(n, bool), *(mask for sets in quadruples for mask in sets)])
     if isinstance(function, SetFunction):
-        parts = np.array_split(masks, slices(len(masks)))
-        values = np.concatenate([function.values(part, function.draws) for part in parts])
+        values = function.values(masks, function.draws)
     else:
         values = np.array([[function.value(mask)] for mask in masks])
 

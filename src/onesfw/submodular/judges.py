@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from onesfw.submodular.rows import RowFunction
 GLANCES = 256  # rows, or sets drawn from x, that a point of the trace is measured on
 GLANCED_SETS, GLANCED_ENTRIES = 10_000, 500_000  # the same for reverse-reachable sets
 FRACTIONAL = 500  # sets drawn from x for F(x), where there is no closed form
+EVALUATIONS, LEAST, MOST = 2_000_000, 1_000, 100_000  # of one's own f_ω for the report, and how many ω they may be
 SETS, ENTRIES = 400_000, 8_000_000  # reverse-reachable sets of one sample, and the most nodes they may hold
 
 
@@ -44,6 +46,8 @@ class Verdict:
 
 def verdict(value: Estimate, bound: Bound, terms: np.ndarray | None = None) -> Verdict:
     """The ratio f̂/Û with its standard error sd(f_ω − (f̂/Û) c_ω)/(Û √N) on the same sample; exact without terms."""
+    if terms is None and bound.value < value.value * (1 + 1e-12):  # optimal up to rounding
+        bound = Bound(value.value, bound.kind)
     if bound.value <= 0:
         return Verdict(value, bound, 1.0, 0.0)  # OPT = 0: every set is best
     ratio = value.value / bound.value
@@ -55,6 +59,9 @@ def verdict(value: Estimate, bound: Bound, terms: np.ndarray | None = None) -> V
 
 class Judge(abc.ABC):
     """What `select` asks about sets and points."""
+
+    exact: ClassVar[bool] = True
+    """Whether the report is certain; otherwise it holds with 95 % confidence."""
 
     @abc.abstractmethod
     def choose(self, chosen: np.ndarray) -> float:
@@ -98,10 +105,7 @@ class ExactRows(Judge):
             set_bound(self.function, chosen, self.matroid),
         ]
         best = min(bounds, key=lambda bound: bound.value)
-        value = self.function.value(chosen)
-        if best.value < value * (1 + 1e-12):  # optimal up to rounding
-            best = Bound(value, best.kind)
-        return verdict(Estimate(value, 0.0), best)
+        return verdict(Estimate(self.function.value(chosen), 0.0), best)
 
     def fractional(self, x: np.ndarray) -> Estimate:
         return Estimate(self.function.extension(x)[0], 0.0)
@@ -115,6 +119,8 @@ class ExactRows(Judge):
 
 class SampledSets(Judge):
     """Influence: one sample of reverse-reachable sets to choose with, another to report on."""
+
+    exact: ClassVar[bool] = False
 
     def __init__(self, function: Influence, matroid: Matroid, seed: int, other: int) -> None:
         self.function, self.matroid, self.seed, self.other = function, matroid, seed, other
@@ -190,11 +196,14 @@ class Deterministic(Judge):
 
 
 class SampledOwn(Deterministic):
-    """A user's stochastic function: other draws of ω for choosing and for the report."""
+    """A user's stochastic function: one sample of ω to choose with, another to report on."""
 
-    def __init__(self, function: SetFunction, matroid: Matroid, seed: int) -> None:
-        super().__init__(function.resampled(1), matroid, seed)
-        self.fresh = function.resampled(2)
+    exact: ClassVar[bool] = False
+
+    def __init__(self, function: SetFunction, matroid: Matroid, seed: int, other: int) -> None:
+        super().__init__(function.resampled(seed), matroid, seed)
+        draws = min(max(EVALUATIONS // (function.n + 1), LEAST), MOST) // LEAST * LEAST
+        self.fresh = function.resampled(other, draws)
 
     def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
         mask = as_mask(chosen, self.fresh.n)
@@ -225,5 +234,5 @@ def judge_of(function: Function, matroid: Matroid, seed: int, other: int) -> Jud
     if isinstance(function, Influence):
         return SampledSets(function, matroid, seed, other)
     if isinstance(function, SetFunction) and function.omegas is None:
-        return SampledOwn(function, matroid, seed)
+        return SampledOwn(function, matroid, seed, other)
     return Deterministic(function, matroid, seed)

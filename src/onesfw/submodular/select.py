@@ -14,8 +14,9 @@ from onesfw.build import as_key
 from onesfw.progress import ProgressBar
 from onesfw.result import Trace
 from onesfw.submodular.base import Estimate, Function
+from onesfw.submodular.custom import SetFunction
 from onesfw.submodular.greedy import check_pair
-from onesfw.submodular.judges import Judge, judge_of
+from onesfw.submodular.judges import Judge, estimate, judge_of
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.rounding import Grouped, deterministic_pipage, pipage, swap_round
 from onesfw.submodular.seeds import seed_of
@@ -32,7 +33,9 @@ class Selection:
     """What `select` chose and how good it is.
 
     `value` and the bound are exact for functions with finitely many ω, the log-determinant and one's own deterministic
-    functions; otherwise they come from samples that had no part in the choice, with standard errors.
+    functions; otherwise they come from samples that had no part in the choice, with standard errors. The confidence
+    rests on their means being nearly normal: an ω of a probability below 1/1,000 that carries much of f is seldom seen,
+    and the bound is then too low.
     """
 
     indices: np.ndarray
@@ -43,12 +46,14 @@ class Selection:
     """F(x) at the fractional point that was rounded."""
     fractional_stderr: float
     upper_bound: float
-    """No set of the matroid has a larger f: for certain where values are exact, at 95 % confidence otherwise."""
+    """No set of the matroid has a larger f: for certain if `exact`, at 95 % confidence otherwise."""
     certificate: str
     """Which bound was the tighter one: "thresholds", "gradient" or "marginals"."""
     ratio: float
-    """f(S)/OPT is at least this: for certain where values are exact, at 95 % confidence otherwise."""
+    """f(S)/OPT is at least this: for certain if `exact`, at 95 % confidence otherwise."""
     ratio_stderr: float
+    exact: bool
+    """Whether `value`, `upper_bound` and `ratio` are certain rather than measured on samples."""
     phase: str
     """The phase whose set was better: "continuous greedy" or "Frank-Wolfe"."""
     exchanges: int
@@ -62,8 +67,8 @@ class Selection:
     method: str = field(default="one_sfw, two phases")
 
     def __str__(self) -> str:
-        error = f" ± {self.value_stderr:.3g}" if self.value_stderr else ""
-        sure = "" if self.value_stderr == 0 else " (95 % confidence)"
+        error = "" if self.exact else f" ± {self.value_stderr:.3g}"
+        sure = "" if self.exact else " (95 % confidence)"
         lines = [
             f"{self.indices.size} elements chosen, {self.method}, the better set came from {self.phase}",
             f"value            {self.value:.6g}{error}",
@@ -118,6 +123,7 @@ def select(
         raise ValueError("algorithm must be a recipe in the dr_submodular setting, such as one_sfw('dr_submodular')")
     if not matroid.rank:
         raise ValueError("matroid has rank 0: no element may be chosen")
+    require_nonnegative(function)
     judge = judge_of(function, matroid, seed_of(key, CHOICE), seed_of(key, REPORT))
     run = TwoPhases(matroid, steps, seed_of(key, MERGES))
     source = source_of(function, batch, as_key(key), seed_of(key, SAMPLES))
@@ -152,6 +158,7 @@ def select(
         certificate=verdict.bound.kind,
         ratio=verdict.ratio,
         ratio_stderr=verdict.ratio_stderr,
+        exact=judge.exact,
         phase=best.name,
         exchanges=exchanges,
         x=best.x,
@@ -161,6 +168,15 @@ def select(
         seconds=watch.seconds,
         method="one_sfw, two phases" if algorithm is None else f"{algorithm.name}, then Frank-Wolfe",
     )
+
+
+def require_nonnegative(function: Function) -> None:
+    """Raise a sentence where f(∅) < 0, which only one's own function can have: no share of OPT is promised then."""
+    if not isinstance(function, SetFunction):
+        return
+    nothing = estimate(function.terms([]))
+    if nothing.value < -5 * nothing.stderr - 1e-9:
+        raise ValueError(f"function is negative on the empty set, {nothing.value:.6g}; add a constant so that f(∅) ≥ 0")
 
 
 class Watch:
