@@ -90,7 +90,7 @@ def select_command(
                     raise ValueError("--groups is for tables; leave it out with --influence")
                 choice: Choice = selecting.graph_choice(data, k, chance, directed)
             else:
-                choice = selecting.table_choice(data, k, function, groups, per_group, scale)
+                choice = selecting.table_choice(data, k, function, groups, per_group, scale, out)
             result = select(
                 choice.function, choice.matroid, steps=steps, batch=batch, polish=polish, key=seed,
                 progress=not (as_json or quiet),
@@ -171,6 +171,7 @@ def content(result: Selection, choice: Choice) -> dict[str, Any]:
         "samples": result.samples,
         "lmo_calls": result.lmo_calls,
         "seconds": result.seconds,
+        "left_out": [{"column": other.column, "reason": other.reason} for other in choice.left_out],
     }
 
 
@@ -198,6 +199,7 @@ def result_table(result: Selection, choice: Choice) -> Table:
     table.add_row("samples", f"{result.samples:,}")
     table.add_row("LMO calls", f"{result.lmo_calls:,}")
     table.add_row("seconds", f"{result.seconds:.3g}")
-    if choice.note:
-        table.add_row("note", choice.note)
+    if choice.left_out:
+        names = ", ".join(f"{other.column} ({other.reason})" for other in choice.left_out)
+        table.add_row("not compared by", Text(names))
     return table

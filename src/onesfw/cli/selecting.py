@@ -6,11 +6,12 @@ import csv
 import io
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onesfw.arguments import choose, whole_number
+from onesfw.cli.rows import ENDINGS, LeftOut, Rows, read_rows
 from onesfw.pictures import save_figure
 from onesfw.storage import whole_file
 from onesfw.submodular import FacilityLocation, FeatureBased, Influence, LogDet, PartitionMatroid, UniformMatroid
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 FUNCTIONS = ("facility-location", "log-determinant", "feature-based")
 MOST_ROWS = 15_000  # similarities of all pairs: 12 bytes each
-TABLES, GRAPHS = (".csv", ".parquet", ".npy"), (".csv",)
 
 
 class Choice(ABC):
@@ -32,7 +32,8 @@ class Choice(ABC):
     name: str
     title: str
     noun: str
-    note: str
+    left_out: list[LeftOut]
+    """What the file holds beside what is compared."""
     function: Function
     matroid: Matroid
     labels: np.ndarray
@@ -52,24 +53,23 @@ class TableChoice(Choice):
 
     noun = "rows"
 
-    def __init__(self, table: Any, features: np.ndarray, **fields: Any) -> None:
-        self.table, self.features = table, features
-        for field, value in fields.items():
-            setattr(self, field, value)
+    def __init__(
+        self,
+        rows: Rows,
+        features: np.ndarray,
+        function: Function,
+        matroid: Matroid,
+        title: str,
+        left_out: list[LeftOut],
+    ) -> None:
+        self.rows, self.features = rows, features
+        self.function, self.matroid, self.title, self.left_out = function, matroid, title, left_out
+        self.name, self.labels = rows.path.name, np.arange(function.n)
 
     def save(self, result: Selection, path: Path) -> None:
         """The chosen rows with all their columns, in the order of the file."""
         with whole_file(path) as file:
-            if path.suffix == ".npy":
-                np.save(file, self.features[result.indices])
-            elif path.suffix == ".parquet":
-                import pyarrow.parquet as pq
-
-                pq.write_table(self.table.take(result.indices), file)
-            else:
-                import pyarrow.csv as arrow_csv
-
-                arrow_csv.write_csv(self.table.take(result.indices), file)
+            self.rows.write(result.indices, path.suffix, file)
 
     def draw(self, result: Selection, path: Path) -> None:
         """All rows on their first two principal components, the chosen ones marked."""
@@ -97,11 +97,11 @@ class TableChoice(Choice):
 class GraphChoice(Choice):
     """Nodes of a graph."""
 
-    noun, note = "nodes", ""
+    noun = "nodes"
 
     def __init__(self, name: str, function: Influence, matroid: Matroid, title: str) -> None:
         self.name, self.function, self.matroid, self.title = name, function, matroid, title
-        self.labels = function.nodes
+        self.labels, self.left_out = function.nodes, []
 
     def save(self, result: Selection, path: Path) -> None:
         """The chosen nodes, one a line."""
@@ -132,7 +132,7 @@ class GraphChoice(Choice):
 
 def check_ending(path: Path, graph: bool) -> None:
     """Raise a sentence where an ending names no format that can be written."""
-    endings = GRAPHS if graph else TABLES
+    endings = (".csv",) if graph else ENDINGS
     if path.suffix not in endings:
         raise ValueError(f"--out {path} must end in {' or '.join(endings)}: the ending is the format")
 
@@ -169,9 +169,15 @@ def read_edges(path: Path) -> np.ndarray:
 
 
 def table_choice(
-    path: Path, k: int | None, function: str, groups: str | None, per_group: int | None, scale: bool
+    path: Path,
+    k: int | None,
+    function: str,
+    groups: str | None,
+    per_group: int | None,
+    scale: bool,
+    out: Path | None,
 ) -> TableChoice:
-    """A table's rows, compared by its numeric columns."""
+    """A table's rows, compared by its numeric columns; they must fit into the format of `out`."""
     choose(function, FUNCTIONS, "--function")
     if (groups is None) != (per_group is None):
         raise ValueError("--groups and --per-group go together: give both, or neither")
@@ -179,34 +185,26 @@ def table_choice(
         raise ValueError("--k goes without --groups, where --per-group says how many to choose")
     if groups is None and k is None:
         raise ValueError("--k is missing: how many rows to choose")
-    table = read_table(path)
-    if table.num_rows > MOST_ROWS and function != "feature-based":
+    rows = read_rows(path)
+    n = rows.table.num_rows
+    if n > MOST_ROWS and function != "feature-based":
         raise ValueError(
-            f"{path} has {table.num_rows:,} rows; all pairs are compared, which at most {MOST_ROWS:,} rows allow: thin "
-            "the file, or use onesfw.select with a sparse similarity"
+            f"{path} has {n:,} rows; all pairs are compared, which at most {MOST_ROWS:,} rows allow: thin the file, or "
+            "use onesfw.select with a sparse similarity"
         )
-    if groups is not None and groups not in table.column_names:
-        raise ValueError(f"{path} has no column {groups!r}; it has {', '.join(table.column_names[:20])}")
-    features, left_out = numeric(table, groups, path)
+    matroid: Matroid
+    if groups is None:
+        matroid = limit(n, whole_number(k, "--k", 1))
+    else:
+        matroid = PartitionMatroid(rows.groups(groups), whole_number(per_group, "--per-group", 1))
+    features, left_out = rows.features(groups)
+    if out is not None:
+        rows.check(out.suffix)
     if scale:
         spread = features.std(0)
         features = (features - features.mean(0)) / np.where(spread > 0, spread, 1.0)
-    matroid: Matroid
-    if groups is None:
-        matroid = limit(table.num_rows, whole_number(k, "--k", 1))
-    else:
-        labels = np.array([str(value) for value in table[groups].to_pylist()])
-        matroid = PartitionMatroid(labels, whole_number(per_group, "--per-group", 1))
-    return TableChoice(
-        table,
-        features,
-        name=path.name,
-        title=function if groups is None else f"{function}, at most {per_group} for each {groups}",
-        note=f"not compared by {', '.join(left_out)}" if left_out else "",
-        function=function_of(function, features),
-        matroid=matroid,
-        labels=np.arange(table.num_rows),
-    )
+    title = function if groups is None else f"{function}, at most {per_group} for each {groups}"
+    return TableChoice(rows, features, function_of(function, features), matroid, title, left_out)
 
 
 def limit(n: int, k: int) -> UniformMatroid:
@@ -222,58 +220,3 @@ def function_of(name: str, features: np.ndarray) -> Function:
         return FeatureBased(features)
     kernel = similarities(features, "rbf")
     return FacilityLocation(kernel) if name == "facility-location" else LogDet(kernel)
-
-
-def read_table(path: Path) -> Any:
-    """A table from CSV, Parquet or .npy; a .npy matrix has the columns 0, 1, 2, …."""
-    import pyarrow as pa
-
-    from onesfw.data.blocks import Input
-
-    source = Input(str(path))
-    if path.suffix == ".npy":
-        try:
-            matrix = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{path} is no .npy file of numbers: {error}") from None
-        if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
-            raise ValueError(f"{path} must hold a matrix of numbers, a row each, got {matrix.dtype} of {matrix.shape}")
-        return pa.table({str(c): matrix[:, c] for c in range(matrix.shape[1])})
-    try:
-        if source.is_parquet():
-            import pyarrow.parquet as pq
-
-            table = pq.read_table(path)
-        else:
-            import pyarrow.csv as arrow_csv
-
-            with source.open() as stream:
-                table = arrow_csv.read_csv(stream)
-    except pa.ArrowException as error:
-        raise ValueError(f"{path} could not be read as a table: {str(error).splitlines()[0]}") from None
-    if table.num_rows == 0:
-        raise ValueError(f"{path} holds no rows")
-    if len(set(table.column_names)) < table.num_columns:
-        raise ValueError(f"{path} has two columns of the same name; rename one")
-    return table
-
-
-def numeric(table: Any, groups: str | None, path: Path) -> tuple[np.ndarray, list[str]]:
-    """The numeric columns as a matrix, and the names of the others; a sentence where a number is missing."""
-    import pyarrow as pa
-
-    columns, others = [], []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        kind = column.type
-        if name == groups or not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-            others.append(name)
-            continue
-        if column.null_count:
-            raise ValueError(f"{path}, column {name!r}: {column.null_count:,} values are missing; fill them in first")
-        values = np.asarray(column.to_numpy(), np.float64)
-        if not np.all(np.isfinite(values)):
-            raise ValueError(f"{path}, column {name!r} has NaN or infinite values; remove or impute them first")
-        columns.append(values)
-    if not columns:
-        raise ValueError(f"{path} has no numeric column to compare rows by; its columns are {', '.join(others[:20])}")
-    return np.column_stack(columns), others
