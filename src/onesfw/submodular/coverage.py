@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from onesfw.submodular.base import State, as_mask, unchecked
-from onesfw.submodular.rows import RowFunction, Stepper, as_sparse, row_weights
+from onesfw.submodular.rows import RowFunction, Stepper, as_sparse, check_size, row_weights
 from onesfw.trees import Array, Tree
 
 
@@ -40,6 +40,7 @@ class Coverage(RowFunction):
         self.indptr, self.indices = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
         self.values = np.zeros(0)
         self.weights = row_weights(weights, rows.shape[0], "Coverage", "item")
+        check_size(rows.shape[0] * self.weights.max(), "Coverage", "weights")
         self.longest = max(1, int(np.diff(self.indptr).max()))
         if self.indices.size == 0:
             raise ValueError("Coverage: incidence has no entry that is not 0: no element covers any item")

@@ -11,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from jax import lax
 
-from onesfw.arguments import choose
 from onesfw.submodular.base import State, as_mask
-from onesfw.submodular.rows import LARGEST, MOST_ENTRIES, RowFunction, Stepper, as_sparse, row_weights
+from onesfw.submodular.rows import LARGEST, MOST_ENTRIES, RowFunction, Stepper, as_sparse, check_size, row_weights
+from onesfw.submodular.similarities import similarities
 from onesfw.trees import Array, Tree
 
-KERNELS = ("rbf", "cosine", "linear")
+BLOCK = 256  # rows that are sorted at once
 
 
 class FacilityLocation(RowFunction):
@@ -51,13 +51,15 @@ class FacilityLocation(RowFunction):
     ) -> None:
         if (similarity is None) == (features is None):
             raise TypeError("FacilityLocation: give either similarity or features, not both and not neither")
-        if similarity is None:
+        made = similarity is None
+        if made:
             similarity = similarities(features, kernel)
-        rows, self.n, self.indptr, self.indices, self.values = falling(similarity)
+        rows, self.n, self.indptr, self.indices, self.values = falling(similarity, spare=made and not callable(kernel))
         if self.indices.size == 0:
             raise ValueError("FacilityLocation: similarity has no positive entry: no element serves any row")
         self.weights = row_weights(weights, rows, "FacilityLocation", "row")
         self.longest = int(np.diff(self.indptr).max())
+        check_size(rows * self.weights.max() * self.values.max(), "FacilityLocation", "similarity or weights")
 
     def value_at(self, s: Array, omega: Tree) -> Array:
         _, real, inside, weight = self.window(omega, s)
@@ -160,13 +162,23 @@ class Served(State):
         self.chosen.append(i)
 
 
-def falling(similarity: Any) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, columns, and every row's positive entries in the order of falling values: indptr, indices, values."""
-    if not sp.issparse(similarity) and positive(dense := np.asarray(similarity)):  # sort all rows at once
-        order = np.argsort(-dense, axis=1)
-        values = np.take_along_axis(dense, order, axis=1).astype(np.float64)
+def falling(similarity: Any, *, spare: bool = False) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns, and every row's positive entries in the order of falling values: indptr, indices, values.
+
+    A dense matrix of positive numbers is sorted block by block: besides it, 12 bytes an entry are needed, or 4 where it
+    is `spare` and may be overwritten.
+    """
+    if not sp.issparse(similarity) and positive(dense := np.asarray(similarity)):
+        own = spare and dense.dtype == np.float64 and dense.flags.c_contiguous
+        values = dense if own else np.empty(dense.shape)
+        indices = np.empty(dense.shape, np.int32)
+        for start in range(0, dense.shape[0], BLOCK):
+            block = slice(start, start + BLOCK)
+            order = np.argsort(-dense[block], axis=1)
+            values[block] = np.take_along_axis(dense[block], order, axis=1)
+            indices[block] = order
         indptr = np.arange(dense.shape[0] + 1, dtype=np.int64) * dense.shape[1]
-        return *dense.shape, indptr, order.astype(np.int32).ravel(), values.ravel()
+        return *dense.shape, indptr, indices.ravel(), values.ravel()
     matrix = as_sparse(similarity, "FacilityLocation", "similarity")
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     falls = np.lexsort((matrix.indices, -matrix.data, rows))
@@ -176,42 +188,4 @@ def falling(similarity: Any) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarr
 def positive(dense: np.ndarray) -> bool:
     """Whether every entry of a matrix of floats is positive and within range; a NaN is not."""
     fits = dense.ndim == 2 and dense.dtype.kind == "f" and 0 < dense.size <= MOST_ENTRIES
-    return fits and bool(dense.min() > 0 and dense.max() <= LARGEST)
-
-
-def similarities(features: Any, kernel: str | Callable[..., Any]) -> np.ndarray:
-    """The elements' similarities to one another, from one row of numbers each."""
-    points = feature_matrix(features, "FacilityLocation")
-    if callable(kernel):
-        made = np.asarray(kernel(points, points))
-        if made.shape != (points.shape[0], points.shape[0]):
-            raise ValueError(
-                f"FacilityLocation: kernel must return one number per pair, {points.shape[0]} × {points.shape[0]}, "
-                f"got shape {made.shape}"
-            )
-        return made
-    choose(kernel, KERNELS, "kernel")
-    if kernel == "cosine":
-        lengths = np.linalg.norm(points, axis=1, keepdims=True)
-        points = points / np.where(lengths > 0, lengths, 1.0)
-    products = points @ points.T
-    if kernel != "rbf":
-        return np.maximum(products, 0.0)
-    squares = np.diag(products)
-    distances = np.maximum(squares[:, None] + squares[None] - 2 * products, 0.0)
-    np.fill_diagonal(distances, 0.0)
-    scale = float(np.median(distances))
-    return np.exp(-distances / (scale if scale > 0 else 1.0))
-
-
-def feature_matrix(features: Any, name: str) -> np.ndarray:
-    """Finite features, a row per element, or a sentence."""
-    points = np.asarray(features)
-    if points.dtype.kind not in "fiub":
-        raise TypeError(f"{name}: features must hold numbers, got dtype {points.dtype}")
-    if points.ndim != 2 or 0 in points.shape:
-        raise ValueError(f"{name}: features must have a row per element and at least one column, got {points.shape}")
-    points = points.astype(np.float64)
-    if not np.all(np.isfinite(points)):
-        raise ValueError(f"{name}: features has NaN or infinite entries; remove or impute them first")
-    return points
+    return fits and float(dense.min()) > 0 and float(dense.max()) <= LARGEST

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from onesfw.arguments import choose, number
 from onesfw.objectives.indices import uniform_index
 from onesfw.submodular.base import Function, State, as_mask
-from onesfw.submodular.facility import feature_matrix
-from onesfw.submodular.rows import row_weights
+from onesfw.submodular.rows import check_size, row_weights
+from onesfw.submodular.similarities import feature_matrix
 from onesfw.trees import Array, Tree
 
 CONCAVE = ("sqrt", "log1p", "saturated")
@@ -51,7 +51,13 @@ class FeatureBased(Function):
         self.amounts = np.ascontiguousarray(amounts)
         self.n, self.concave = int(amounts.shape[1]), concave
         self.weights = row_weights(weights, amounts.shape[0], "FeatureBased", "feature")
-        self.caps = saturation * amounts.sum(1)
+        with np.errstate(over="ignore"):
+            totals = amounts.sum(1)
+        check_size(totals.max(), "FeatureBased", "features")
+        self.caps = saturation * totals
+        check_size(
+            self.omegas * np.max(self.weights * shape(concave, totals, self.caps, np)), "FeatureBased", "weights"
+        )
 
     @property
     def omegas(self) -> int:

@@ -11,6 +11,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from onesfw.sets.host import on_host
 from onesfw.submodular.base import Function, State, as_mask
+from onesfw.submodular.rows import LARGEST
 from onesfw.trees import Array, Tree
 
 MOST_CHECKED = 2_000  # rows of a kernel whose eigenvalues are computed, to see that it is positive semidefinite
@@ -40,6 +41,8 @@ class LogDet(Function):
         scale = float(np.max(np.abs(matrix)))
         if not np.isfinite(scale):
             raise ValueError("LogDet: kernel has NaN or infinite entries; remove or impute them first")
+        if scale > LARGEST:
+            raise ValueError(f"LogDet: kernel must be at most {LARGEST:g}, so that it fits into float32; scale it")
         if np.max(np.abs(matrix - matrix.T)) > 1e-8 * max(scale, 1e-300):
             raise ValueError("LogDet: kernel must be symmetric; use (L + L.T)/2 if that is what you mean")
         if matrix.shape[0] <= MOST_CHECKED:

@@ -17,7 +17,7 @@ from onesfw.submodular.base import Function, as_mask, as_point
 from onesfw.trees import Array, Tree
 
 Stepper = Callable[[np.ndarray, np.ndarray, np.ndarray, float, np.ndarray], None]
-LARGEST = 1e100  # of a weight or a similarity
+LARGEST = 1e30  # of a weight, a similarity or f for one ω: sums of these must fit into float32
 MOST_ENTRIES = 2**31 - 1  # entries are numbered in 32 bits under JAX
 
 
@@ -101,8 +101,17 @@ def row_weights(weights: Any, count: int, name: str, what: str) -> np.ndarray:
         raise ValueError(f"{name}: weights must hold one number per {what}, {count} in all, got shape {array.shape}")
     array = array.astype(np.float64)
     if not np.all((array >= 0) & (array <= LARGEST)):
-        raise ValueError(f"{name}: weights must lie in [0, {LARGEST:g}], so that f is monotone and its squares finite")
+        raise ValueError(f"{name}: weights must lie in [0, {LARGEST:g}], so that f is monotone and fits into float32")
     return array
+
+
+def check_size(largest: float, name: str, what: str) -> None:
+    """Refuse a function whose f_ω, its number of ω times one term, is too large for float32."""
+    if largest > LARGEST:
+        raise ValueError(
+            f"{name}: {what} make f as large as {float(largest):.3g} for one sample; at most {LARGEST:g} fits into "
+            "float32 sums: scale them"
+        )
 
 
 def as_sparse(matrix: Any, name: str, what: str) -> sp.csr_matrix:

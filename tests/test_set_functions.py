@@ -1,0 +1,279 @@
+"""Set functions: values, marginals and states against one another, and what is refused."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from submodular_checks import ARCS, CHANCES, FUNCTIONS, N, exact_spread, influence, make
+
+import onesfw as fw
+from onesfw import submodular
+from onesfw.submodular.similarities import median_of_pairs
+
+
+def assert_monotone_and_submodular(function, rng):
+    """Three random S ⊂ T and i outside T."""
+    for _ in range(3):
+        assert_diminishing(function, rng)
+    assert function.value([]) == pytest.approx(0, abs=1e-12)
+
+
+def assert_diminishing(function, rng):
+    larger = rng.random(N) < rng.random()
+    smaller = larger & (rng.random(N) < rng.random())
+    i = rng.integers(N)
+    larger[i] = smaller[i] = False
+    plus = np.arange(N) == i
+    low, high = function.value(smaller), function.value(larger)
+    gain, later = function.value(smaller | plus) - low, function.value(larger | plus) - high
+    slack = 1e-9 * (1 + abs(high))
+    assert gain >= later - slack
+    assert later >= -slack
+    assert high >= low - slack
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "custom"])
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6))
+def test_built_in_functions_are_monotone_and_submodular(name, seed):
+    assert_monotone_and_submodular(make(name, seed), np.random.default_rng(seed))
+
+
+@settings(max_examples=8)  # each one is compiled
+@given(seed=st.integers(0, 10**6), sampled=st.booleans())
+def test_functions_of_ones_own_are_what_they_say(seed, sampled):
+    rng = np.random.default_rng(seed)
+    if not sampled:
+        return assert_monotone_and_submodular(make("custom", seed), rng)
+    weights = jnp.asarray(rng.random((3, N)), jnp.float32)
+    function = submodular.SetFunction(
+        lambda s, z: jnp.max(s * (z @ weights)), N, lambda key: jax.random.uniform(key, (3,))
+    )
+    return assert_monotone_and_submodular(function, rng)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_marginals_and_states_are_differences_of_values(name):
+    rng = np.random.default_rng(1)
+    function = make(name)
+    for _ in range(6):
+        mask = rng.random(N) < 0.5
+        chosen = np.flatnonzero(mask)
+        expected = [
+            function.value(np.union1d(chosen, [i])) - function.value(np.setdiff1d(chosen, [i])) for i in range(N)
+        ]
+        np.testing.assert_allclose(function.marginals(mask), expected, atol=1e-9)
+        state = function.state()
+        for i in rng.permutation(chosen):
+            state.add(int(i))
+        assert sorted(state.chosen) == chosen.tolist()
+        assert state.value == pytest.approx(function.value(chosen), abs=1e-9)
+        outside = np.flatnonzero(~mask)
+        if outside.size:
+            np.testing.assert_allclose(state.gains(outside), np.asarray(expected)[outside], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_traced_values_and_marginals_average_to_the_functions(name):
+    rng = np.random.default_rng(2)
+    function = make(name)
+
+    @jax.jit
+    def traced(s):
+        rows = jnp.arange(function.omegas)
+        return jax.lax.map(lambda r: (function.value_at(s, r), function.marginals_at(s, r)), rows)
+
+    with jax.enable_x64(True):
+        for _ in range(3):
+            mask = rng.random(N) < 0.5
+            s = jnp.asarray(mask, float)
+            values, rises = traced(s)
+            assert np.mean(values) == pytest.approx(function.value(mask), abs=1e-9)
+            np.testing.assert_allclose(np.mean(rises, axis=0), function.marginals(mask), atol=1e-9)
+
+
+@pytest.mark.parametrize("seeds", [[0], [2], [0, 3]])
+def test_influence_is_the_expected_spread(seeds):
+    function = influence()
+    expected = exact_spread(ARCS, CHANCES, seeds, 5)
+    forward = function.spread(seeds, 40_000)
+    assert forward.value == pytest.approx(expected, abs=5 * forward.stderr)
+    sets = function.sample(40_000, seed=3)
+    assert sets.value(seeds) == pytest.approx(expected, abs=5 * 5 / np.sqrt(4 * 40_000))
+    assert function.value(seeds) == pytest.approx(expected, abs=5 * 5 / np.sqrt(4 * 10_000))
+
+
+@given(seed=st.integers(0, 10**6))
+def test_influence_is_monotone_and_submodular(seed):
+    rng = np.random.default_rng(seed)
+    function = submodular.Influence(np.vstack([rng.integers(0, N, (12, 2)), [[0, 1]]]), 0.4).sample(100, seed)
+    submodular.check_submodular(function, trials=5, seed=seed)
+
+
+def test_reverse_sets_are_a_function_of_their_number():
+    function = submodular.Influence(np.random.default_rng(0).integers(0, 30, (60, 2)), 0.3)
+    whole, tail = function.sample(200, 7), function.sample(50, 7, first=150)
+    last = whole.indices[whole.indptr[150] :]
+    np.testing.assert_array_equal(last, tail.indices)
+    short = function.sample(10_000, 7, entries=500)
+    assert 500 < short.indices.size < 500 + 2 * function.n
+    assert short.weights.sum() == pytest.approx(function.n)
+
+
+def test_influence_of_labels_loops_and_repetitions():
+    function = submodular.Influence([[10, 20], [20, 10], [10, 20], [30, 30], [20, 30]])
+    assert function.nodes.tolist() == [10, 20, 30]
+    assert function.inward[0].tolist() == [0, 1, 3, 4]
+    assert function.inward[2].tolist() == [1.0, 0.5, 0.5, 1.0]
+
+
+def test_a_stochastic_function_of_ones_own():
+    function = submodular.SetFunction(
+        lambda s, z: jnp.max(s * z), 5, lambda key: jax.random.uniform(key, (5,)), check=True
+    )
+    assert function.omegas is None
+    terms = function.terms([0, 1, 2, 3, 4])
+    assert terms.mean() == pytest.approx(5 / 6, abs=5 * terms.std() / np.sqrt(terms.size))
+    other = function.resampled(1)
+    assert other.value([0]) == pytest.approx(0.5, abs=5 / np.sqrt(12 * 1_000))
+    assert other.value([0]) != function.value([0])
+    assert function.value([2]) == pytest.approx(0.5, abs=5 / np.sqrt(12 * 1_000))
+    assert function.marginals([0, 1])[2] == pytest.approx(1 / 12, abs=0.03)
+
+
+def test_violations_are_shown():
+    with pytest.raises(ValueError, match=r"not submodular: adding \d+ to S = \[.*\] gains .* larger T = \["):
+        submodular.SetFunction(lambda s: jnp.sum(s) ** 2, 6, check=True)
+    with pytest.raises(ValueError, match=r"not monotone: f\(S\) = .* but f\(S \+ \d+\) = "):
+        submodular.SetFunction(lambda s: jnp.sum(s) * (4.0 - jnp.sum(s)), 6, check=True)
+    with pytest.raises(ValueError, match="negative on the empty set"):
+        submodular.SetFunction(lambda s: jnp.sum(s) - 1.0, 6, check=True)
+    noisy = submodular.SetFunction(lambda s, z: jnp.sum(s) ** 2 + z, 6, lambda key: jax.random.normal(key, ()))
+    with pytest.raises(ValueError, match="not submodular"):
+        submodular.check_submodular(noisy)
+    submodular.check_submodular(make("facility"))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: submodular.Coverage(np.zeros((3, 2))), "no element covers"),
+        (lambda: submodular.Coverage([1, 2]), "must be a matrix"),
+        (lambda: submodular.Coverage([[1.0, np.nan]]), "NaN"),
+        (lambda: submodular.Coverage([[1.0, 1.0]], [1.0]), "one number per item, 2 in all"),
+        (lambda: submodular.Coverage([[1.0, 1.0]], [1.0, -1.0]), r"weights must lie in \[0, 1e\+30\]"),
+        (lambda: submodular.Coverage([[1.0]], [1e300]), r"weights must lie in \[0, 1e\+30\]"),
+        (lambda: submodular.FacilityLocation([[1e300]]), "at most 1e\\+30"),
+        (lambda: submodular.FacilityLocation([[1.0, np.nan]]), "NaN"),
+        (lambda: submodular.FacilityLocation([[1.0, -1.0]]), "must not be negative"),
+        (lambda: submodular.FacilityLocation([[0.0, 0.0]]), "no positive entry"),
+        (lambda: submodular.FacilityLocation(np.zeros((3, 0))), "must be a matrix"),
+        (lambda: submodular.FacilityLocation(), "either similarity or features"),
+        (lambda: submodular.FacilityLocation(features=[[1.0]], kernel="rbg"), "did you mean 'rbf'"),
+        (lambda: submodular.FacilityLocation(features=[["a"]]), "must hold numbers"),
+        (lambda: submodular.FacilityLocation(features=[[1.0], [2.0]], kernel=lambda a, b: a), "one number per pair"),
+        (lambda: submodular.FeatureBased([[-1.0]]), "must not be negative"),
+        (lambda: submodular.FeatureBased([[1.0]], "square"), "concave='square' is not known"),
+        (lambda: submodular.FeatureBased([[1.0]], saturation=2.0), "saturation must lie in"),
+        (lambda: submodular.LogDet([[1.0, 2.0], [0.0, 1.0]]), "symmetric"),
+        (lambda: submodular.LogDet(-np.eye(2)), "positive semidefinite"),
+        (lambda: submodular.LogDet(np.ones((2, 3))), "square matrix"),
+        (lambda: submodular.Influence([[0.5, 1.0]]), "pairs of whole numbers"),
+        (lambda: submodular.Influence([[1, 1]]), "no pair of different nodes"),
+        (lambda: submodular.Influence([[0, 1]], 1.5), r"lie in \[0, 1\]"),
+        (lambda: submodular.Influence([[0, 1]], "wc"), "weighted-cascade"),
+        (lambda: submodular.SetFunction(3, 4), "must be a function"),
+        (lambda: submodular.SetFunction(lambda s: s, 4), "must return one real number"),
+        (lambda: submodular.SetFunction(lambda s: s[9].sum() @ s, 4), r"value\(s\) failed"),
+        (lambda: submodular.SetFunction(lambda s: jnp.sum(s), 0), "n must be"),
+        (lambda: make("coverage").value([0, 0]), "twice"),
+        (lambda: make("coverage").value([N]), f"cannot hold {N}"),
+        (lambda: make("coverage").value([0.5] * N), "0 or 1"),
+    ],
+)
+def test_mistakes_are_sentences(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_features_make_similarities():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(9, 3))
+    squares = ((features[:, None] - features[None]) ** 2).sum(2)
+    expected = np.exp(-squares / np.median(squares))
+    made = submodular.FacilityLocation(features=features)
+    given = submodular.FacilityLocation(expected)
+    assert made.value([1, 4]) == pytest.approx(given.value([1, 4]))
+    own = submodular.FacilityLocation(features=features, kernel=lambda a, b: np.abs(a @ b.T))
+    assert own.value([2]) == pytest.approx(np.abs(features @ features[2]).sum())
+    cosine = submodular.FacilityLocation(features=features, kernel="cosine")
+    assert cosine.value(range(9)) == pytest.approx(9)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e8, 1.7e9])
+@pytest.mark.parametrize("factor", [1.0, 1e200, 1e-200])
+def test_similarities_do_not_depend_on_where_features_lie(shift, factor):
+    features = np.arange(6.0)[:, None]
+    squares = (features - features.T) ** 2
+    expected = np.exp(-squares / np.median(squares))[:, 0].sum()
+    assert submodular.FacilityLocation(features=(features + shift) * factor).value([0]) == pytest.approx(expected)
+    angles = submodular.FacilityLocation(features=features[1:] * [[1.0, 2.0]] * factor, kernel="cosine")
+    assert angles.value([0]) == pytest.approx(5)
+
+
+def test_an_outlier_leaves_the_others_similarities_alone():
+    """Two groups far apart, most pairs within one of them: |a|² + |b|² − 2ab would round all of it away."""
+    features = np.concatenate([np.arange(6.0), 1e9 + np.arange(2.0)])[:, None]
+    squares = (features - features.T) ** 2
+    expected = np.exp(-squares / np.median(squares)).sum(0)
+    function = submodular.FacilityLocation(features=features)
+    for i in range(8):
+        assert function.value([i]) == pytest.approx(expected[i])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9, 10])
+def test_the_median_of_pairs(n):
+    points = np.random.default_rng(n).normal(size=(n, 2))
+    squares = ((points[:, None] - points[None]) ** 2).sum(2)
+    assert median_of_pairs(squares) == np.median(squares)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_similarities_of_every_width_and_many_rows(dtype):
+    """More rows than are sorted at once; the caller's matrix stays as it is."""
+    rng = np.random.default_rng(0)
+    similarity = rng.uniform(0.1, 1, (600, 5)).astype(dtype)
+    before = similarity.copy()
+    function = submodular.FacilityLocation(similarity)
+    np.testing.assert_array_equal(similarity, before)
+    assert function.value([1, 3]) == pytest.approx(float(similarity[:, [1, 3]].max(1).astype(float).sum()))
+    rows = function.values.reshape(600, 5)
+    assert np.all(np.diff(rows, axis=1) <= 0)
+    np.testing.assert_array_equal(
+        np.take_along_axis(similarity, function.indices.reshape(600, 5), axis=1).astype(float), rows
+    )
+
+
+LARGE = {
+    "coverage": lambda c: submodular.Coverage(np.eye(4), np.full(4, c)),
+    "facility": lambda c: submodular.FacilityLocation(c * (np.eye(4) + 0.1)),
+    "weights": lambda c: submodular.FacilityLocation(1e6 * np.eye(4), weights=np.full(4, c / 1e6)),
+    "featured": lambda c: submodular.FeatureBased(c * np.eye(4), "saturated", saturation=1.0),
+    "logdet": lambda c: submodular.LogDet(c * np.eye(4)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_values_that_float32_cannot_hold_are_refused(name):
+    """What is not refused gives finite values in float32; both ends are tried."""
+    for size in (1e31, 1e40, 1e300):
+        with pytest.raises(ValueError, match=r"1e\+30.*float32|at most 1e\+30"):
+            LARGE[name](size)
+    objective = fw.MultilinearExtension(LARGE[name](2e29))
+    result = fw.maximize(objective, fw.sets.MatroidPolytope(submodular.UniformMatroid(4, 2)), steps=3)
+    assert np.isfinite(result.value)
+    assert result.value > 0
