@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from set_checks import (
     DTYPES,
@@ -97,27 +97,100 @@ def test_known_independent_sets():
     assert MATROIDS["laminar"].rank == 3
 
 
-@given(st.data())
-def test_axioms_of_random_matroids(data):
-    def subset(label):
-        return st.sets(st.integers(0, N - 1), min_size=1).map(sorted)
+def subset():
+    return st.sets(st.integers(0, N - 1), min_size=1).map(sorted)
 
-    kind = data.draw(st.sampled_from(["partition", "graphic", "transversal", "linear", "laminar"]))
+
+def drawn_matroid(draw, kind):
+    """A matroid of that kind over N elements."""
+    if kind == "uniform":
+        return sm.UniformMatroid(N, draw(st.integers(1, N)))
     if kind == "partition":
-        groups = data.draw(st.lists(st.integers(0, 2), min_size=N, max_size=N))
-        matroid = sm.PartitionMatroid(groups, data.draw(st.integers(1, 3)))
-    elif kind == "graphic":
-        matroid = sm.GraphicMatroid(data.draw(st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=N, max_size=N)))
-    elif kind == "transversal":
-        matroid = sm.TransversalMatroid(N, data.draw(st.lists(subset("set"), min_size=1, max_size=4)))
-    elif kind == "linear":
-        entries = data.draw(st.lists(st.integers(-1, 1), min_size=3 * N, max_size=3 * N))
-        matroid = sm.LinearMatroid(np.reshape(entries, (3, N)))
-    else:
-        inner = data.draw(st.sets(st.integers(0, 3), min_size=1))
-        family = [inner, range(4), [4, 5], range(N)]
-        matroid = sm.LaminarMatroid(N, family, data.draw(st.lists(st.integers(0, 4), min_size=4, max_size=4)))
-    check_axioms(matroid)
+        groups = draw(st.lists(st.integers(0, 2), min_size=N, max_size=N))
+        return sm.PartitionMatroid(groups, draw(st.integers(1, 3)))
+    if kind == "graphic":
+        return sm.GraphicMatroid(draw(st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=N, max_size=N)))
+    if kind == "transversal":
+        return sm.TransversalMatroid(N, draw(st.lists(subset(), min_size=1, max_size=4)))
+    if kind == "linear":
+        entries = draw(st.lists(st.integers(-1, 1), min_size=3 * N, max_size=3 * N))
+        return sm.LinearMatroid(np.reshape(entries, (3, N)))
+    inner = draw(st.sets(st.integers(0, 3), min_size=1))
+    family = [inner, range(4), [4, 5], range(N)]
+    return sm.LaminarMatroid(N, family, draw(st.lists(st.integers(0, 4), min_size=4, max_size=4)))
+
+
+KINDS = ("uniform", "partition", "graphic", "transversal", "linear", "laminar")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_axioms_of_random_matroids(kind, data):
+    check_axioms(drawn_matroid(data.draw, kind))
+
+
+@settings(max_examples=20)
+@given(kind=st.sampled_from(KINDS), data=st.data())
+def test_axioms_of_truncations_and_oracles(kind, data):
+    inner = drawn_matroid(data.draw, kind)
+    truncated = sm.TruncatedMatroid(inner, data.draw(st.integers(1, 3)))
+    check_axioms(truncated)
+    kept = {s for s in independent_sets(inner) if len(s) <= truncated.k}
+    assert set(independent_sets(truncated)) == kept
+    asked = sm.OracleMatroid(N, inner.independent)
+    check_axioms(asked)
+    assert independent_sets(asked) == independent_sets(inner)
+
+
+@given(st.lists(subset(), min_size=1, max_size=5))
+def test_transversals_are_matchings(family):
+    """Against every assignment of elements to different sets; what a builder refused leaves no trace."""
+    matroid = sm.TransversalMatroid(N, family)
+    matched = set()
+    for choice in itertools.product(*[[None, *members] for members in family]):
+        chosen = [i for i in choice if i is not None]
+        if len(set(chosen)) == len(chosen):
+            matched.add(tuple(sorted(chosen)))
+    assert set(independent_sets(matroid)) == matched
+    builder = matroid.builder()
+    taken = [i for i in range(N) if builder.add(i)]
+    assert len(taken) == matroid.rank == max(map(len, matched))
+
+
+def test_long_chains_of_a_transversal_matroid():
+    """Adding the last element moves all the others."""
+    n = 1_100
+    matroid = sm.TransversalMatroid(n, [[i, i + 1] for i in range(n - 1)])
+    assert matroid.rank == n - 1
+    assert matroid.independent([*range(1, n - 1), 0])
+    assert not matroid.independent(range(n))
+
+
+@pytest.mark.parametrize("name", MATROIDS)
+def test_only_elements_are_asked_about(name):
+    matroid = MATROIDS[name]
+    for wrong in ([-1], [N], np.array([0, N])):
+        with pytest.raises(ValueError, match=f"elements 0..{N - 1} cannot hold"):
+            matroid.independent(wrong)
+    for wrong in ([0.0], ["a"], [None], np.zeros(N, bool)):
+        with pytest.raises(TypeError, match=f"list of indices in 0..{N - 1}, got"):
+            matroid.independent(wrong)
+    base = matroid.base(np.zeros(N))
+    assert matroid.independent(base)
+    assert matroid.independent(np.int32(base))
+    assert not matroid.independent([*base, base[0]])
+
+
+@pytest.mark.parametrize(
+    "labels", [["b", "a", "b"], [2, 1, 2], [0.5, 0.1, 0.5], np.array(["b", "a", "b"], object), [True, False, True]]
+)
+def test_labels_of_one_kind(labels):
+    low, high = sorted(set(labels))
+    matroid = sm.PartitionMatroid(labels, {low: 1, high: 2})
+    assert matroid.labels.tolist() == [low, high]
+    assert matroid.capacities.tolist() == [1, 2]
+    assert sm.PartitionMatroid(labels, [1, 2]).capacities.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("name", MATROIDS)
@@ -151,7 +224,6 @@ CASES = [
         nonnegative=True,
     )
     for name, matroid in MATROIDS.items()
-    if name not in ("zero capacity", "transversal", "truncated", "linear")
 ]
 ids = [case.name for case in CASES]
 
@@ -217,6 +289,9 @@ def test_maximisation_over_a_polytope_ends_inside(name):
         (lambda: sm.PartitionMatroid(["a", "b"], {"a": 1}), "no entry for group 'b'"),
         (lambda: sm.PartitionMatroid([0, 1], 0), "all 0"),
         (lambda: sm.PartitionMatroid([], 1), "one group per element"),
+        (lambda: sm.PartitionMatroid(["a", 1, None], 1), "one kind, all numbers or all strings"),
+        (lambda: sm.PartitionMatroid(["a", 1], {"a": 1, 1: 1}), "one kind, all numbers or all strings"),
+        (lambda: sm.PartitionMatroid([1, None], 1), "one kind, all numbers or all strings"),
         (lambda: sm.LaminarMatroid(4, [[0, 1], [1, 2]], [1, 1]), "sets 0 and 1 of the family overlap"),
         (lambda: sm.LaminarMatroid(4, [[0, 1]], [1, 1]), "one capacity per set"),
         (lambda: sm.LaminarMatroid(4, [[0, 4]], [1]), "family must be at most 3"),

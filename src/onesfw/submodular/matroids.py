@@ -56,9 +56,20 @@ class Matroid(abc.ABC):
         return int(self.base(np.zeros(self.n)).size)
 
     def independent(self, chosen: Iterable[int]) -> bool:
-        """Whether a set of indices is independent."""
+        """Whether a set of indices is independent; one that holds an element twice is not."""
         builder = self.builder()
-        return all(builder.add(int(i)) for i in chosen)
+        return all(builder.add(i) for i in self.elements(chosen))
+
+    def elements(self, chosen: Iterable[int]) -> list[int]:
+        """The indices as Python's integers, or a sentence where one is none of this matroid's elements."""
+        indices = chosen.tolist() if isinstance(chosen, np.ndarray) else list(chosen)
+        for place, i in enumerate(indices):
+            if isinstance(i, bool) or not isinstance(i, int | np.integer):
+                raise TypeError(f"a set must be given as a list of indices in 0..{self.n - 1}, got {i!r:.200} in it")
+            if not 0 <= i < self.n:
+                raise ValueError(f"a set of elements 0..{self.n - 1} cannot hold {i}")
+            indices[place] = int(i)
+        return indices
 
     def base(self, weights: np.ndarray) -> np.ndarray:
         """A base of the largest total weight, in increasing order of indices; ties go to the lowest index.
@@ -127,16 +138,13 @@ class PartitionMatroid(Matroid):
     """Sets with at most capacities[g] elements of each group g.
 
     Args:
-        groups: the group of each element: whole numbers 0, 1, …, or labels of any kind.
+        groups: the group of each element: labels, all of them numbers or all of them strings.
         capacities: one number for all groups, one per group in the order of their sorted labels, or a dict by label.
     """
 
     def __init__(self, groups: Any, capacities: Any) -> None:
-        labels = np.asarray(groups)
-        if labels.ndim != 1 or labels.size == 0:
-            raise ValueError(f"PartitionMatroid: groups must hold one group per element, got shape {labels.shape}")
-        self.labels, codes = np.unique(labels, return_inverse=True)
-        self.n, self.groups = int(labels.size), codes.astype(np.int32)
+        self.labels, codes = by_label(groups)
+        self.n, self.groups = int(codes.size), codes.astype(np.int32)
         wanted = group_capacities(capacities, self.labels)
         self.capacities = np.minimum(wanted, np.bincount(codes, minlength=self.labels.size))
 
@@ -241,6 +249,23 @@ class Counter(Builder):
         self.held[rows] += 1
         self.inside.add(i)
         return True
+
+
+def by_label(groups: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The labels in order, and each element's place among them; a sentence where there is no order."""
+    given = np.asarray(groups)
+    if given.ndim != 1 or given.size == 0:
+        raise ValueError(f"PartitionMatroid: groups must hold one group per element, got shape {given.shape}")
+    texts = [isinstance(label, str) for label in groups]
+    try:
+        if any(texts) and not all(texts):  # NumPy would turn a list's numbers into text
+            raise TypeError
+        return np.unique(given, return_inverse=True)
+    except TypeError:
+        raise TypeError(
+            "PartitionMatroid: groups must be labels of one kind, all numbers or all strings, none of them missing; "
+            "strings are made of anything by [str(g) for g in groups]"
+        ) from None
 
 
 def group_capacities(capacities: Any, labels: np.ndarray) -> np.ndarray:

@@ -73,27 +73,37 @@ class TransversalMatroid(Matroid):
 
 
 class Matching(Builder):
-    """Who is matched to which set, grown by augmenting paths."""
+    """Who is matched to which set, grown by augmenting paths (breadth first)."""
 
     def __init__(self, homes: list[list[int]], sets: int) -> None:
         self.homes, self.holder = homes, [-1] * sets
-        self.inside: set[int] = set()
-
-    def place(self, i: int, tried: set[int]) -> bool:
-        """Match i, moving others where they can be moved."""
-        for home in self.homes[i]:
-            if home not in tried:
-                tried.add(home)
-                if self.holder[home] < 0 or self.place(self.holder[home], tried):
-                    self.holder[home] = i
-                    return True
-        return False
+        self.home_of: dict[int, int] = {}
 
     def add(self, i: int) -> bool:
-        if i in self.inside or not self.place(i, set()):
+        if i in self.home_of:
             return False
-        self.inside.add(i)
-        return True
+        wanted: dict[int, int] = {}  # set ↦ the element that asked for it first
+        waiting = [i]
+        for element in waiting:
+            for home in self.homes[element]:
+                if home in wanted:
+                    continue
+                wanted[home] = element
+                if self.holder[home] < 0:
+                    self.move(home, wanted)
+                    return True
+                waiting.append(self.holder[home])
+        return False
+
+    def move(self, free: int, wanted: dict[int, int]) -> None:
+        """The element that asked for a free set moves there, another one into the set that it leaves, and so on."""
+        home: int | None = free
+        while home is not None:
+            element = wanted[home]
+            self.holder[home] = element
+            left = self.home_of.get(element)
+            self.home_of[element] = home
+            home = left
 
 
 class LinearMatroid(Matroid):
