@@ -20,6 +20,9 @@ MATROIDS = {
     "laminar": sm.LaminarMatroid(N, [[0, 1, 2], [0, 1], [3, 4, 5]], [2, 1, 2]),
     "graphic": sm.GraphicMatroid(GRAPH),
     "oracle": sm.OracleMatroid(N, lambda s: len(s) <= 3 and not {6, 7} <= set(s)),
+    "transversal": sm.TransversalMatroid(N, [[0, 1, 2, 3], [2, 3, 4], [5, 6], [0, 6, 7]]),
+    "linear": sm.LinearMatroid(np.random.default_rng(9).integers(-1, 2, (3, N))),
+    "truncated": sm.TruncatedMatroid(sm.GraphicMatroid(GRAPH), 3),
 }
 FUNCTION = sm.Coverage(np.random.default_rng(0).random((N, 12)) < 0.3, np.random.default_rng(1).random(12))
 PIPAGE = ("uniform", "partition", "laminar")
@@ -155,37 +158,57 @@ KNAPSACK = fw.sets.Knapsack(COSTS, 1.0)
 X = np.array([0.3, 0.2, 0.4, 0.5, 0.4, 0.1, 0.6, 0.3])
 
 
+THIN = sm.UniformMatroid(N, 1)
+DEAR = fw.sets.Knapsack(np.append(COSTS[:-1], 2.0), 1.0)  # nobody can afford the last element
+
+
 @pytest.mark.parametrize(
-    ("limits", "b"),
-    [([PARTS], 1.0), ([KNAPSACK], 0.25), ([PARTS, KNAPSACK], 0.3), ([PARTS, sm.UniformMatroid(N, 1)], 0.3)],
-    ids=["parts", "knapsack", "both", "two matroids"],
+    ("limits", "b", "x"),
+    [
+        ([PARTS], 1.0, X),
+        ([KNAPSACK], 0.25, X),
+        ([KNAPSACK], 0.45, X),
+        ([PARTS, KNAPSACK], 0.3, X),
+        ([PARTS, THIN], 0.3, X / X.sum()),
+        ([DEAR], 0.25, X * (np.arange(N) < N - 1)),
+    ],
+    ids=["parts", "knapsack", "larger share", "both", "two matroids", "dear"],
 )
-def test_contention_resolution_keeps_its_balance(limits, b):
+def test_contention_resolution_keeps_its_guarantee(limits, b, x):
+    """P(i ∈ S) ≥ c b x_i and E f(S) ≥ c F(b x), within 5 standard errors; S always obeys."""
     count = 6_000
-    kept = np.zeros(N)
+    kept, values = np.zeros(N), np.empty(count)
+    table = {}
     for key in range(count):
-        chosen = sm.contention_resolution(X, limits, key, b=b)
+        chosen = sm.contention_resolution(x, limits, key, b=b)
         for limit in limits:
-            inside = COSTS[chosen].sum() <= 1 + 1e-12 if limit is KNAPSACK else limit.independent(chosen)
-            assert inside
+            knapsack = isinstance(limit, fw.sets.Knapsack)
+            assert limit.costs[chosen].sum() <= 1 + 1e-12 if knapsack else limit.independent(chosen)
         kept[chosen] += 1
-    promised = balance(X, limits, b=b) * b * X
+        which = tuple(chosen.tolist())
+        if which not in table:
+            table[which] = FUNCTION.value(chosen)
+        values[key] = table[which]
+    c = balance(x, limits, b=b)
+    promised = c * b * x
     assert np.all(kept / count >= promised - 5 * np.sqrt(promised / count))
+    promise = c * FUNCTION.extension(b * x)[0]
+    assert values.mean() >= promise - 5 * values.std(ddof=1) / np.sqrt(count)
+    assert promise > 0
 
 
 def test_the_knapsacks_scheme():
     """Below 1/2: kept where the rest is at most 1/2. Above: kept where it is the only such one, and alone."""
-    sizes = np.array([0.4, 0.45, 0.15, 0.7, 0.6, 1.5])
+    sizes = np.array([0.4, 0.45, 0.15, 0.7, 0.6])
 
     def kept(*drawn):
-        return np.flatnonzero(fit(sizes, np.isin(np.arange(6), drawn))).tolist()
+        return np.flatnonzero(fit(sizes, np.isin(np.arange(5), drawn))).tolist()
 
     assert kept(0, 1) == [0, 1]
     assert kept(0, 1, 2) == []
     assert kept(0, 2) == [0, 2]
     assert kept(0, 3) == [3]
     assert kept(3, 4) == []
-    assert kept(5) == []
 
 
 def test_the_fair_scheme_is_exact():
@@ -213,7 +236,16 @@ def test_the_fair_scheme_is_exact():
             "needs the exact F, which LogDet has not",
         ),
         (lambda: sm.contention_resolution(X, KNAPSACK, b=0.5), "below 1/2"),
-        (lambda: sm.contention_resolution(X, PARTS, b=0.0), "b must lie in"),
+        (lambda: sm.contention_resolution(X, PARTS, b=0.0), "b must be a finite number above 0"),
+        (lambda: sm.contention_resolution(X, PARTS, b=1.5), "b must lie in"),
+        (lambda: sm.contention_resolution(X, KNAPSACK, b="x"), "b must be a number above 0"),
+        (lambda: sm.contention_resolution(X, DEAR), "x must be 0 for element 7: its cost, 2, exceeds the budget of 1"),
+        (lambda: balance(X, DEAR), "x must be 0 for element 7"),
+        (lambda: sm.contention_resolution(np.ones(N), KNAPSACK), "breaks the Knapsack's"),
+        (lambda: sm.contention_resolution(2 * X[:2], fw.sets.Knapsack([0.1, 0.1], 1.0, 0.5)), "breaks the Knapsack's"),
+        (lambda: sm.contention_resolution(np.ones(N), PARTS), "breaks the PartitionMatroid's"),
+        (lambda: sm.contention_resolution(X, THIN), "breaks the UniformMatroid's"),
+        (lambda: sm.contention_resolution(X, [KNAPSACK, sm.UniformMatroid(3, 1)]), "same elements, got 8 and 3"),
         (lambda: sm.contention_resolution(X, MATROIDS["graphic"]), "swap_round or pipage"),
         (lambda: sm.contention_resolution(X, []), "empty"),
         (lambda: sm.contention_resolution(X, ["knapsack"]), "must hold Knapsack sets"),

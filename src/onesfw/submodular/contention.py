@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from onesfw.arguments import number
 from onesfw.sets import Knapsack
 from onesfw.submodular.base import as_point
 from onesfw.submodular.matroids import Matroid, PartitionMatroid, UniformMatroid
 from onesfw.submodular.seeds import generator
 
 Scheme = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
+TOLERANCE = 1e-5  # by which a point that was found in float32 may break a constraint
 
 
 def contention_resolution(x: Any, constraints: Any, key: Any = 0, *, b: float = 0.25) -> np.ndarray:
@@ -28,18 +30,13 @@ def contention_resolution(x: Any, constraints: Any, key: Any = 0, *, b: float = 
     one, i is kept where the rest of R is at most 1/2.
 
     Args:
-        x: a point that satisfies every constraint.
+        x: a point that satisfies every constraint, 0 where an element alone exceeds a budget: no set may hold it.
         constraints: one or several of `sets.Knapsack`, and `PartitionMatroid` or `UniformMatroid` with capacities 1.
         key: an integer seed or a JAX key.
         b: the share of x that R is drawn from, below 1/2 where there is a knapsack.
     """
-    limits = list(constraints) if isinstance(constraints, Iterable) else [constraints]
-    if not limits:
-        raise ValueError("constraints is empty: give at least one knapsack or partition matroid")
+    limits, point = scaled(x, constraints, b)
     schemes = [scheme_of(limit, b)[0] for limit in limits]
-    if not 0 < b <= 1:
-        raise ValueError(f"b must lie in (0, 1], got {b!r}")
-    point = b * as_point(x, size_of(limits[0]))
     rng = generator(key)
     drawn = rng.random(point.size) < point
     kept = drawn.copy()
@@ -50,14 +47,43 @@ def contention_resolution(x: Any, constraints: Any, key: Any = 0, *, b: float = 
 
 def balance(x: Any, constraints: Any, *, b: float = 0.25) -> float:
     """The guarantee c of `contention_resolution`: P(i kept | i drawn) ≥ c for every i; intersections multiply."""
-    limits = list(constraints) if isinstance(constraints, Iterable) else [constraints]
-    point = b * as_point(x, size_of(limits[0]))
+    limits, point = scaled(x, constraints, b)
     return float(np.prod([scheme_of(limit, b)[1](point) for limit in limits]))
 
 
-def size_of(limit: Any) -> int:
-    """The number of elements that a constraint speaks of."""
-    return limit.n if isinstance(limit, Matroid) else int(np.size(limit.costs))
+def scaled(x: Any, constraints: Any, b: float) -> tuple[list[Any], np.ndarray]:
+    """The constraints as a list and b x, once everything that the guarantee rests on has been checked."""
+    limits = list(constraints) if isinstance(constraints, Iterable) else [constraints]
+    if not limits:
+        raise ValueError("constraints is empty: give at least one knapsack or partition matroid")
+    if number(b, "b", 0, strict=True) > 1:
+        raise ValueError(f"b must lie in (0, 1], got {b!r}")
+    for limit in limits:
+        scheme_of(limit, b)
+    sizes = [limit.n if isinstance(limit, Matroid) else int(np.size(limit.costs)) for limit in limits]
+    if len(set(sizes)) > 1:
+        raise ValueError(f"constraints must speak of the same elements, got {' and '.join(map(str, sizes))} of them")
+    point = as_point(x, sizes[0])
+    for limit in limits:
+        check_inside(point, limit)
+    return limits, b * point
+
+
+def check_inside(point: np.ndarray, limit: UniformMatroid | PartitionMatroid | Knapsack) -> None:
+    """Raise a sentence where a point breaks a constraint, or holds an element that no set may hold."""
+    if isinstance(limit, Knapsack):
+        costs, budget = np.asarray(limit.costs, np.float64), float(limit.budget)
+        alone = np.flatnonzero((costs > budget) & (point > 0))
+        if alone.size:
+            raise ValueError(
+                f"x must be 0 for element {alone[0]}: its cost, {costs[alone[0]]:g}, exceeds the budget of {budget:g}, "
+                "and no set may hold it; leave such elements out before x is found"
+            )
+        inside = costs @ point <= budget * (1 + TOLERANCE) and np.all(point <= np.asarray(limit.upper) + TOLERANCE)
+    else:
+        inside = np.all(np.bincount(limit.groups, point, limit.capacities.size) <= limit.capacities + TOLERANCE)
+    if not inside:
+        raise ValueError(f"x must satisfy every constraint: it breaks the {type(limit).__name__}'s")
 
 
 def scheme_of(limit: Any, b: float) -> tuple[Scheme, Callable[[np.ndarray], float]]:
@@ -108,7 +134,6 @@ def fit(sizes: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """What the knapsack's scheme keeps."""
     large = drawn & (sizes > 0.5)
     if large.any():
-        alone = large & (sizes <= 1.0)
-        return alone if large.sum() == 1 else np.zeros(drawn.size, bool)
+        return large if large.sum() == 1 else np.zeros(drawn.size, bool)
     total = sizes[drawn].sum()
     return drawn & (total - sizes <= 0.5)
