@@ -269,16 +269,130 @@ def test_mistakes_are_sentences(table, graph, tmp_path):
         ([table, "--k", 2, "--plot", tmp_path / "map.bmp"], "must end in"),
         ([tmp_path / "none.csv", "--k", 2], "none.csv"),
         ([graph, "--influence"], "--k is missing"),
-        ([graph, "--influence", "--k", 2, "--probability", 2], r"lie in [0, 1]"),
-        ([graph, "--influence", "--k", 2, "--groups", "x", "--per-group", 1], "is for tables"),
+        ([graph, "--influence", "--k", 2, "--probability", 2], "onesfw: --probability must lie in [0, 1], got 2"),
+        ([graph, "--influence", "--k", 2, "--probability", "nan"], "--probability must lie in [0, 1], got nan"),
+        ([graph, "--influence", "--k", 2, "--groups", "x", "--per-group", 1], "--groups is for tables"),
+        ([graph, "--influence", "--k", 2, "--per-group", 1], "--per-group is for tables"),
+        ([graph, "--influence", "--k", 2, "--function", "facility-location"], "--function is for tables"),
+        ([graph, "--influence", "--k", 2, "--scale"], "--scale is for tables"),
+        ([table, "--k", 2, "--probability", 0], "--probability is for graphs; it goes with --influence"),
+        ([table, "--k", 2, "--directed"], "--directed is for graphs"),
         ([graph, "--influence", "--k", 2, "--out", tmp_path / "n.npy"], "must end in .csv"),
         ([table, "--influence", "--k", 2], "holds no edges"),
-        ([table, "--k", 2, "--steps", 1], "steps must be"),
+        ([table, "--k", 2, "--function", "feature-based"], "--function feature-based needs numbers"),
+        ([table, "--k", 2, "--steps", 1], "onesfw: --steps must be"),
+        ([table, "--k", 2, "--batch", 0], "onesfw: --batch must be"),
+        ([table, "--k", 2, "--seed", -1], "onesfw: --seed must be"),
+        ([table, "--k", 2, "--seed", 2**32], "onesfw: --seed must be at most"),
     ]:
         assert message in complaint(*arguments), arguments
-    wrong = tmp_path / "edges.txt"
-    wrong.write_text("1 2\n3 x\n")
-    assert "line 2: two node numbers" in complaint(wrong, "--influence", "--k", 1)
     words = tmp_path / "words.csv"
     words.write_text("a,b\nx,y\n")
     assert "no numeric column" in complaint(words, "--k", 1)
+    words.write_text("a,b\n1e200,2\n3,4\n")
+    assert "column 'a' has numbers beyond 1e+100" in complaint(words, "--k", 1)
+
+
+def test_bad_edges_are_sentences(tmp_path, never_selects):
+    path = tmp_path / "edges.txt"
+    for text, options, message in [
+        ("1 2 1\n3 x y\n", ["--probability", "column"], "line 2: two node numbers and a probability were expected"),
+        ("1 2\n3 x\n", [], "line 2: two node numbers were expected, got '3 x'"),
+        ("1 x\n2 3\n", [], "line 1: two node numbers"),
+        ("1\n2 3\n", [], "line 1: two node numbers"),
+        (
+            "# from to p\n1 2 0.5\n",
+            [],
+            "line 2: two node numbers were expected, got '1 2 0.5'; give --probability column",
+        ),
+        ("1 2\n", ["--probability", "column"], "line 1: two node numbers and a probability were expected, got '1 2'"),
+        ("1 2 0.5 7\n", ["--probability", "column"], "line 1: two node numbers and a probability"),
+        ("1,2,5\n", ["--probability", "column"], "line 1: a probability lies in [0, 1], got 5"),
+        ("1,2,nan\n", ["--probability", "column"], "line 1: a probability lies in [0, 1], got nan"),
+        ("1 2 .5\n1 2 .7\n", ["--probability", "column"], "has the edge 1 2 twice, with different probabilities"),
+        ("1 1\n2 2\n", [], "no edge between different nodes"),
+        (f"{10**20} 1\n", [], "more than 64 bits"),
+    ]:
+        path.write_text(text)
+        assert message in complaint(path, "--influence", "--k", 1, *options), text
+
+
+def test_the_third_column_as_probabilities(tmp_path):
+    """Node 9 has the most neighbours, but only node 1's arcs are ever open: 1 reaches 2, 3 and itself."""
+    path = tmp_path / "edges.csv"
+    path.write_text("\ufefffrom,to,p\n1,2,1\n1,3,1.0\n1,2,1\n" + "".join(f"9,{i},0\n" for i in range(20, 40)))
+    found = answer(path, "--influence", "--k", 1, "--probability", "column", "--directed", "--steps", 300)
+    assert found["chosen"] == [1]
+    assert found["value"] == pytest.approx(3, abs=4 * found["value_stderr"])
+    assert found["function"] == "influence, probability by the third column"
+
+
+def test_a_first_line_behind_a_byte_order_mark_is_an_edge(tmp_path):
+    path = tmp_path / "edges.txt"
+    path.write_text("\ufeff1 5\n2 3\n")
+    assert answer(path, "--influence", "--k", 1, "--steps", 20)["n"] == 4
+
+
+def test_files_are_replaced_once_the_choice_is_made(table, tmp_path):
+    out, plot = tmp_path / "rows.csv", tmp_path / "map.svg"
+    out.write_text("old")
+    plot.write_text("old")
+    assert run(table, "--k", 1, "--steps", 1, "--out", out, "--plot", plot).exit_code == 2
+    assert out.read_text() == plot.read_text() == "old"
+    assert run(table, "--k", 1, "--steps", 10, "--out", out, "--plot", plot).exit_code == 0
+    assert out.read_text().startswith("name,a,b,kind\nrow")
+    assert plot.read_text().startswith("<?xml")
+    link = tmp_path / "link.svg"
+    link.symlink_to(out)
+    assert "--plot" in (message := complaint(table, "--k", 1, "--out", out, "--plot", link))
+    assert "would overwrite --out" in message
+
+
+def test_every_option_of_the_run_has_its_effect(table):
+    plain = answer(table, "--k", 5, "--steps", 40, "--no-polish")
+    again = answer(table, "--k", 5, "--steps", 40, "--no-polish", "--seed", 0)
+    assert again | {"seconds": 0} == plain | {"seconds": 0}
+    assert plain["samples"] == 40
+    assert plain["exchanges"] == 0
+    polished = answer(table, "--k", 5, "--steps", 40)
+    assert polished["exchanges"] > 0
+    assert polished["value"] > plain["value"]
+    other = answer(table, "--k", 5, "--steps", 40, "--no-polish", "--seed", 1)
+    assert other["fractional_value"] != plain["fractional_value"]
+    batched = answer(table, "--k", 5, "--steps", 40, "--no-polish", "--batch", 3)
+    assert batched["samples"] == 120
+    assert batched["fractional_value"] != plain["fractional_value"]
+
+
+def test_scale_makes_columns_count_alike(tmp_path):
+    """Clusters in a column of small numbers, beside a column of large ones that says nothing."""
+    rng = np.random.default_rng(0)
+    kinds = np.arange(30) % 3
+    small, large = kinds + 0.01 * rng.normal(size=30), 1e6 * rng.normal(size=30)
+    matrix, scaled = tmp_path / "data.npy", tmp_path / "scaled.npy"
+    data = np.column_stack([small, large])
+    np.save(matrix, data)
+    np.save(scaled, (data - data.mean(0)) / data.std(0))
+    value, by_scale, by_hand = (
+        answer(path, "--k", 3, "--steps", 200, *options)["value"]
+        for path, options in ((matrix, []), (matrix, ["--scale"]), (scaled, []))
+    )
+    assert by_scale == pytest.approx(by_hand, rel=1e-9)
+    assert abs(value - by_hand) > 0.1
+
+
+def test_the_map_marks_the_chosen_rows(tmp_path, monkeypatch):
+    from onesfw.cli import selecting
+
+    figures = []
+    monkeypatch.setattr(selecting, "save_figure", lambda figure, path: figures.append(figure))
+    source = tmp_path / "data.npy"
+    points = np.random.default_rng(0).normal(size=(40, 2)) * [5, 1]  # in the plane: a map keeps all distances
+    np.save(source, points)
+    chosen = answer(source, "--k", 4, "--steps", 100, "--plot", tmp_path / "map.png")["chosen"]
+    every, marked = (collection.get_offsets() for collection in figures[0].axes[0].collections)
+    assert len(every) == 40
+    np.testing.assert_array_equal(marked, every[chosen])
+    centred = points - points.mean(0)
+    np.testing.assert_allclose(np.linalg.norm(every, axis=1), np.linalg.norm(centred, axis=1))
+    assert np.var(every[:, 0]) > np.var(every[:, 1])

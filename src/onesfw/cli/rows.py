@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 ENDINGS = (".csv", ".parquet", ".npy")
+LARGEST = 1e100  # squares of larger numbers, summed, may be infinite
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,10 @@ class Rows:
             if not np.all(np.isfinite(values)):
                 raise ValueError(
                     f"{self.path}, column {name!r} has NaN or infinite values; remove or impute them first"
+                )
+            if np.abs(values).max() > LARGEST:
+                raise ValueError(
+                    f"{self.path}, column {name!r} has numbers beyond {LARGEST:g}; divide it by some constant"
                 )
             columns.append(values)
         if not columns:

@@ -31,26 +31,27 @@ onesfw select kernel-data.npy --function log-determinant --k 20 --json
 
 onesfw select graph.txt --influence --k 50 --probability 0.1 --plot curve.png
 
-[bold]Tables[/bold] are CSV (.csv, .csv.gz, …), Parquet or .npy; numeric columns are what rows are compared by, others \
-are carried along. [bold]Graphs[/bold] are text, two node numbers a line. [bold]Exit codes[/bold]: 0 done, 2 a mistake \
-in the call or the file, 130 Ctrl-C."""
+[bold]Tables[/bold] are CSV (.csv, .csv.gz, …) with a headline, Parquet or .npy; numeric columns are what rows are \
+compared by, others are carried along. [bold]Graphs[/bold] are text, two node numbers a line, and with --probability \
+column an arc's probability. [bold]Files[/bold] that --out and --plot name are replaced, whole or not at all, once the \
+choice is made; DATA never is. [bold]Exit codes[/bold]: 0 done, 2 a mistake in the call or the file, 130 Ctrl-C."""
 
 
 def probability(text: str) -> float | str:
-    """A number, or the words weighted-cascade."""
-    if text == "weighted-cascade":
+    """A number, or one of the words weighted-cascade and column."""
+    if text in ("weighted-cascade", "column"):
         return text
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a number nor weighted-cascade") from None
+        raise typer.BadParameter(f"{text!r} is neither a number nor weighted-cascade nor column") from None
 
 
 def select_command(
     data: Path = typer.Argument(..., metavar="DATA", help="A table (.csv, .parquet, .npy), or a graph's edges."),
     k: Any = typer.Option(None, parser=whole, metavar="N", help="How many rows or nodes to choose."),
-    function: str = typer.Option(
-        "facility-location", metavar="NAME", help="facility-location, log-determinant or feature-based."
+    function: str | None = typer.Option(
+        None, metavar="NAME", help="facility-location (default), log-determinant or feature-based."
     ),
     groups: str | None = typer.Option(
         None, metavar="COLUMN", help="At most --per-group rows for each value of this column."
@@ -59,20 +60,24 @@ def select_command(
     scale: bool = typer.Option(False, "--scale", help="Standardise the columns before rows are compared."),
     influence: bool = typer.Option(False, "--influence", help="DATA is a graph: choose the nodes that reach most."),
     chance: Any = typer.Option(
-        "weighted-cascade",
+        None,
         "--probability",
         parser=probability,
         metavar="P",
-        help="Of an arc: a number in [0, 1], or weighted-cascade, 1/indegree.",
+        help="Of an arc: a number in [0, 1]; weighted-cascade (default), 1/indegree; or column, the file's third.",
     ),
     directed: bool = typer.Option(False, "--directed", help="Influence runs from a line's first node to its second."),
     steps: Any = typer.Option("10000", parser=whole, metavar="N", help="Steps of the run; half for each phase."),
     batch: Any = typer.Option("1", parser=whole, metavar="N", help="Samples averaged in each step."),
     polish: bool = typer.Option(True, "--polish/--no-polish", help="One sweep of improving exchanges at the end."),
     seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of all randomness."),
-    out: Path | None = typer.Option(None, metavar="PATH", help="Write the chosen rows: .csv, .parquet or .npy."),
+    out: Path | None = typer.Option(
+        None, metavar="PATH", help="Write the chosen rows: .csv, .parquet or .npy; replaces a file."
+    ),
     plot: Path | None = typer.Option(
-        None, metavar="PATH", help="Save a map of the rows, or a graph's value curve: .png …"
+        None,
+        metavar="PATH",
+        help="Save a map of the rows, or a graph's value curve: .png, .pdf or .svg; replaces a file.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress bar."),
@@ -81,16 +86,28 @@ def select_command(
     """Choose rows that represent a table, or seeds in a network, and certify how good the choice is."""
     with sentences(traceback), interruptible():
         with contextlib.redirect_stdout(sys.stderr):
+            from onesfw.arguments import whole_number
             from onesfw.cli import selecting
             from onesfw.submodular.select import select
 
+            steps = whole_number(steps, "--steps", 2)
+            batch = whole_number(batch, "--batch", 1)
+            seed = whole_number(seed, "--seed", 0, 2**32 - 1)
+            table_only = {
+                "--groups": groups,
+                "--per-group": per_group,
+                "--function": function,
+                "--scale": scale or None,
+            }
+            graph_only = {"--probability": chance, "--directed": directed or None}
+            check_options(table_only if influence else graph_only, influence)
             check_outputs(data, out, plot, influence)
             if influence:
-                if groups is not None or per_group is not None:
-                    raise ValueError("--groups is for tables; leave it out with --influence")
-                choice: Choice = selecting.graph_choice(data, k, chance, directed)
+                choice: Choice = selecting.graph_choice(
+                    data, k, "weighted-cascade" if chance is None else chance, directed
+                )
             else:
-                choice = selecting.table_choice(data, k, function, groups, per_group, scale, out)
+                choice = selecting.table_choice(data, k, function or "facility-location", groups, per_group, scale, out)
             result = select(
                 choice.function, choice.matroid, steps=steps, batch=batch, polish=polish, key=seed,
                 progress=not (as_json or quiet),
@@ -109,6 +126,14 @@ def interruptible() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
+def check_options(others: dict[str, Any], influence: bool) -> None:
+    """Raise a sentence where an option was given that has no part in this kind of selection."""
+    for option, value in others.items():
+        if value is not None:
+            kind, remedy = ("tables", "leave it out with") if influence else ("graphs", "it goes with")
+            raise ValueError(f"{option} is for {kind}; {remedy} --influence")
+
+
 def check_outputs(data: Path, out: Path | None, plot: Path | None, influence: bool) -> None:
     """Raise a sentence where a file cannot be written, or would overwrite what is read, before a run is spent on it."""
     from onesfw.cli.selecting import check_ending
@@ -119,10 +144,13 @@ def check_outputs(data: Path, out: Path | None, plot: Path | None, influence: bo
         picture_ending(plot)
     if out is not None:
         check_ending(out, influence)
-    for path in (out, plot):
+    taken = {os.path.realpath(data): "what is read"}
+    for option, path in (("--out", out), ("--plot", plot)):
         if path is not None:
-            if os.path.realpath(path) == os.path.realpath(data):
-                raise ValueError(f"{path} would overwrite what is read; give another path")
+            place = os.path.realpath(path)
+            if place in taken:
+                raise ValueError(f"{option} {path} would overwrite {taken[place]}; give another path")
+            taken[place] = option
             check_target(path)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onesfw.arguments import choose, whole_number
+from onesfw.cli.edges import COLUMN, read_edges
 from onesfw.cli.rows import ENDINGS, LeftOut, Rows, read_rows
 from onesfw.pictures import save_figure
 from onesfw.storage import whole_file
@@ -141,31 +142,12 @@ def graph_choice(path: Path, k: int | None, chance: float | str, directed: bool)
     """A graph from a text file of edges."""
     if k is None:
         raise ValueError("--k is missing: how many nodes to choose")
-    function = Influence(read_edges(path), chance, directed=directed)
-    return GraphChoice(path.name, function, limit(function.n, k), f"influence, probability {chance}")
-
-
-def read_edges(path: Path) -> np.ndarray:
-    """Pairs of node numbers, one a line, separated by blanks, tabs or commas; # begins a comment."""
-    from onesfw.data.blocks import Input
-
-    pairs: list[tuple[int, int]] = []
-    with Input(str(path)).open() as stream:
-        for number, line in enumerate(stream, 1):
-            text = line.decode("utf-8", "replace").partition("#")[0].replace(",", " ").split()
-            if not text:
-                continue
-            try:
-                pairs.append((int(text[0]), int(text[1])))
-            except (ValueError, IndexError):
-                if len(pairs) == 0:  # a headline, or the address the file came from
-                    continue
-                raise ValueError(
-                    f"{path}, line {number}: two node numbers were expected, got {line.strip()[:60]!r}"
-                ) from None
-    if not pairs:
-        raise ValueError(f"{path} holds no edges: give text with two node numbers a line, or leave --influence out")
-    return np.array(pairs)
+    if isinstance(chance, float) and not 0 <= chance <= 1:
+        raise ValueError(f"--probability must lie in [0, 1], got {chance:g}")
+    pairs, chances = read_edges(path, chance == COLUMN)
+    function = Influence(pairs, chance if chances is None else chances, directed=directed)
+    title = "influence, probability " + (str(chance) if chances is None else "by the third column")
+    return GraphChoice(path.name, function, limit(function.n, k), title)
 
 
 def table_choice(
@@ -200,6 +182,11 @@ def table_choice(
     features, left_out = rows.features(groups)
     if out is not None:
         rows.check(out.suffix)
+    if function == "feature-based" and (scale or features.min() < 0):
+        raise ValueError(
+            "--function feature-based needs numbers that are not negative: leave --scale out and shift the columns, or "
+            "choose another function"
+        )
     if scale:
         spread = features.std(0)
         features = (features - features.mean(0)) / np.where(spread > 0, spread, 1.0)
