@@ -277,3 +277,19 @@ def test_values_that_float32_cannot_hold_are_refused(name):
     result = fw.maximize(objective, fw.sets.MatroidPolytope(submodular.UniformMatroid(4, 2)), steps=3)
     assert np.isfinite(result.value)
     assert result.value > 0
+
+
+def test_seeds_are_numbers_of_64_bits_or_keys():
+    function = influence()
+    key = jax.random.key(3)
+    assert function.spread([0], 100, seed=key) == function.spread([0], 100, seed=jax.random.key_data(key))
+    assert function.spread([0], 100, seed=key) != function.spread([0], 100, seed=jax.random.key(4))
+    assert function.spread([0], 100, seed=2**64 - 1).stderr > 0
+    np.testing.assert_array_equal(function.sample(50, key).indices, function.sample(50, jax.random.key(3)).indices)
+    for call in (lambda seed: function.spread([0], 100, seed), lambda seed: function.sample(50, seed)):
+        for seed in (-1, 2**64):
+            with pytest.raises(ValueError, match="seed must lie in"):
+                call(seed)
+        for seed in ("a", 0.5, None, True):
+            with pytest.raises(TypeError, match="seed must be a whole number or one JAX key"):
+                call(seed)

@@ -66,7 +66,7 @@ def greedy(
     share = number(epsilon, "epsilon", 0, strict=True)
     if share >= 1:
         raise ValueError(f"epsilon must lie in (0, 1), got {epsilon!r}")
-    size = max(1, math.ceil(matroid.n / matroid.rank * math.log(1 / share)))
+    size = max(1, math.ceil(matroid.n / max(1, matroid.rank) * math.log(1 / share)))
     return stochastic(state, builder, matroid.n, size, generator(key, 2))
 
 
@@ -106,7 +106,7 @@ def lazy(state: State, builder: Builder, n: int) -> GreedyResult:
         fresh = float(state.gains(np.array([i]))[0])
         evaluations += 1
         heapq.heapreplace(heap, (-fresh, i, len(gains)))
-    return GreedyResult(np.array(state.chosen), state.value, np.array(gains), evaluations)
+    return GreedyResult(np.array(state.chosen, np.int64), state.value, np.array(gains), evaluations)
 
 
 def plain(state: State, builder: Builder, n: int) -> GreedyResult:
@@ -122,7 +122,7 @@ def plain(state: State, builder: Builder, n: int) -> GreedyResult:
             state.add(int(left[best]))
             gains.append(float(measured[best]))
         left = np.delete(left, best)
-    return GreedyResult(np.array(state.chosen), state.value, np.array(gains), evaluations)
+    return GreedyResult(np.array(state.chosen, np.int64), state.value, np.array(gains), evaluations)
 
 
 def stochastic(state: State, builder: Builder, n: int, size: int, rng: np.random.Generator) -> GreedyResult:
@@ -150,4 +150,4 @@ def stochastic(state: State, builder: Builder, n: int, size: int, rng: np.random
             continue
         count -= 1
         order[taken], order[count] = order[count], order[taken]
-    return GreedyResult(np.array(state.chosen), state.value, np.array(gains), evaluations)
+    return GreedyResult(np.array(state.chosen, np.int64), state.value, np.array(gains), evaluations)

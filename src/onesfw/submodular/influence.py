@@ -13,6 +13,7 @@ from onesfw.arguments import real, whole_number
 from onesfw.sets.host import on_host
 from onesfw.submodular.base import Estimate, Function, State, as_mask
 from onesfw.submodular.coverage import Coverage
+from onesfw.submodular.seeds import seed_of
 from onesfw.trees import Array, Tree
 
 AVERAGED = 10_000  # reverse-reachable sets that stand for the expectation on the host
@@ -69,17 +70,17 @@ class Influence(Function):
     def omegas(self) -> None:
         return None
 
-    def sample(self, count: int, seed: int = 0, *, first: int = 0, entries: int = 50_000_000) -> Coverage:
+    def sample(self, count: int, seed: Any = 0, *, first: int = 0, entries: int = 50_000_000) -> Coverage:
         """Reverse-reachable sets number first, first + 1, … as `Coverage` with weights n/count: an estimate of f.
 
         Args:
             count: how many.
-            seed: a 64-bit number; set number s is a pure function of (seed, s).
+            seed: a number of up to 64 bits, or a JAX key; set number s is a pure function of (seed, s).
             first: the first one's number.
             entries: stop early once that many nodes are stored in all.
         """
         whole_number(count, "count", 1)
-        indptr, indices = Sets(self, seed).draw(first, count, entries)
+        indptr, indices = Sets(self, as_seed(seed)).draw(first, count, entries)
         drawn = indptr.size - 1
         return Coverage.from_rows(self.n, indptr, indices, np.full(drawn, self.n / drawn))
 
@@ -104,14 +105,17 @@ class Influence(Function):
         after = jnp.concatenate([jax.lax.cumprod(factors, reverse=True)[1:], one])
         return jnp.where(omega > 0, self.n * before * after, 0.0)
 
-    def spread(self, chosen: Any, cascades: int = 10_000, seed: int = 0) -> Estimate:
-        """f(S) from that many forward cascades, with its standard error: independent of every reverse-reachable set."""
+    def spread(self, chosen: Any, cascades: int = 10_000, seed: Any = 0) -> Estimate:
+        """f(S) from that many forward cascades, with its standard error: independent of every reverse-reachable set.
+
+        `seed` is a number of up to 64 bits or a JAX key.
+        """
         from onesfw.submodular.influence_kernels import cascades as run
 
         count = whole_number(cascades, "cascades", 2)
         out = np.empty(count)
         seeds = np.flatnonzero(as_mask(chosen, self.n)).astype(np.int32)
-        run(np.uint64(seed) + np.uint64(1 << 40), 0, count, seeds, *self.outward, out)
+        run(np.uint64((as_seed(seed) + (1 << 40)) % 2**64), 0, count, seeds, *self.outward, out)
         return Estimate(float(out.mean()), float(out.std(ddof=1) / np.sqrt(count)))
 
     def value(self, chosen: Any) -> float:
@@ -132,7 +136,7 @@ class Sets:
 
     def __init__(self, function: Influence, seed: int) -> None:
         self.arcs = function.inward
-        self.seed = np.uint64(seed % 2**64)
+        self.seed = np.uint64(seed)
         self.reached = np.zeros(function.n, np.int64)
         self.stamps = np.zeros(1, np.int64)
         self.queue = np.empty(function.n, np.int32)
@@ -162,6 +166,18 @@ def reverse_set(words: np.ndarray, indptr: np.ndarray, sources: np.ndarray, chan
     mask = np.zeros(n, np.float32)
     mask[nodes] = 1.0
     return mask
+
+
+def as_seed(seed: Any) -> int:
+    """64 bits from a number or a JAX key, or a sentence."""
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"seed must lie in 0..2^64 − 1, got {seed}")
+        return int(seed)
+    try:
+        return seed_of(seed)
+    except TypeError:
+        raise TypeError(f"seed must be a whole number or one JAX key, got {seed!r:.200}") from None
 
 
 def edge_chances(probability: Any, count: int) -> np.ndarray | None:

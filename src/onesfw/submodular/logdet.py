@@ -7,14 +7,21 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from onesfw.sets.host import on_host
 from onesfw.submodular.base import Function, State, as_mask
 from onesfw.submodular.rows import LARGEST
+from onesfw.submodular.threads import quietly
 from onesfw.trees import Array, Tree
 
-MOST_CHECKED = 2_000  # rows of a kernel whose eigenvalues are computed, to see that it is positive semidefinite
+MOST_CHECKED = 5_000  # rows of a kernel that is factorised, to see that it is positive semidefinite
+ROUNDING = 1e-4  # by which a pivot, 1 at least, may fall short, relative to the largest: kernels may come in float32
+INDEFINITE = "LogDet: kernel must be positive semidefinite, and it has a negative eigenvalue; add a multiple of I to it"
+LOST = (
+    "LogDet: I + L_S is not positive definite for a set S: kernel is not positive semidefinite, or so large and nearly "
+    "singular that rounding hides I; add a multiple of I to it, or scale it"
+)
 
 
 class LogDet(Function):
@@ -25,7 +32,8 @@ class LogDet(Function):
     i outside S, −log [(I + L_S)⁻¹]_ii for i in S. There is no randomness ω and no closed-form extension: S is sampled.
 
     Args:
-        kernel: L, n × n, symmetric positive semidefinite.
+        kernel: L, n × n, symmetric positive semidefinite. That is checked up to n = 5,000; of larger ones all pairs
+            are, and a negative pivot that a set runs into later is an error.
     """
 
     n: int = eqx.field(static=True)
@@ -45,10 +53,7 @@ class LogDet(Function):
             raise ValueError(f"LogDet: kernel must be at most {LARGEST:g}, so that it fits into float32; scale it")
         if np.max(np.abs(matrix - matrix.T)) > 1e-8 * max(scale, 1e-300):
             raise ValueError("LogDet: kernel must be symmetric; use (L + L.T)/2 if that is what you mean")
-        if matrix.shape[0] <= MOST_CHECKED:
-            least = float(np.linalg.eigvalsh(matrix)[0])
-            if least < -1e-8 * scale * matrix.shape[0]:
-                raise ValueError(f"LogDet: kernel must be positive semidefinite; its least eigenvalue is {least:g}")
+        check_semidefinite(matrix, 1e-8 * max(scale, 1e-200) * matrix.shape[0])
         self.n, self.kernel = int(matrix.shape[0]), (matrix + matrix.T) / 2
 
     @property
@@ -69,7 +74,11 @@ class LogDet(Function):
     def value(self, chosen: Any) -> float:
         """f(S)."""
         inside = np.flatnonzero(as_mask(chosen, self.n))
-        return float(np.linalg.slogdet(np.eye(inside.size) + self.kernel[np.ix_(inside, inside)])[1])
+        with quietly(float(inside.size) ** 3):
+            sign, value = np.linalg.slogdet(np.eye(inside.size) + self.kernel[np.ix_(inside, inside)])
+        if sign <= 0:
+            raise ValueError(LOST)
+        return float(value)
 
     def marginals(self, chosen: Any) -> np.ndarray:
         """g_i(S) = f(S + i) − f(S − i) for all i."""
@@ -86,6 +95,7 @@ class Factorised(State):
     def __init__(self, function: LogDet) -> None:
         self.matrix = function.kernel
         self.left = 1.0 + np.diag(function.kernel)
+        self.largest = float(self.left.max())
         self.factor = np.zeros((0, function.n))
         self.value, self.chosen = 0.0, []
 
@@ -98,6 +108,8 @@ class Factorised(State):
         row[i] += 1.0
         row /= np.sqrt(max(self.left[i], 1.0))
         self.left = self.left - row * row
+        self.left[i] = 1.0  # is not asked for again
+        check_pivots(self.left, self.largest)
         self.factor = np.vstack([self.factor, row])
         self.chosen.append(i)
 
@@ -109,9 +121,38 @@ def all_marginals(kernel: np.ndarray, s: np.ndarray) -> np.ndarray:
     left = 1.0 + np.diag(kernel)
     if inside.size == 0:
         return np.log(left)
-    factor = cholesky(np.eye(inside.size) + kernel[np.ix_(inside, inside)], lower=True)
-    solved = solve_triangular(factor, kernel[inside], lower=True)
-    out = np.log(np.maximum(left - np.sum(solved * solved, axis=0), 1.0))
-    inverse = solve_triangular(factor, np.eye(inside.size), lower=True)
+    largest = float(left.max())
+    with quietly(float(inside.size) ** 2 * left.size):
+        try:
+            factor = cholesky(np.eye(inside.size) + kernel[np.ix_(inside, inside)], lower=True)
+        except LinAlgError:
+            raise ValueError(LOST) from None
+        solved = solve_triangular(factor, kernel[inside], lower=True)
+        inverse = solve_triangular(factor, np.eye(inside.size), lower=True)
+    left -= np.sum(solved * solved, axis=0)
+    left[inside] = 1.0
+    check_pivots(left, largest)
+    out = np.log(np.maximum(left, 1.0))
     out[inside] = -np.log(np.minimum(np.sum(inverse * inverse, axis=0), 1.0))
     return out
+
+
+def check_pivots(left: np.ndarray, largest: float) -> None:
+    """Raise a sentence where 1 + L_ii − L_iS (I + L_S)⁻¹ L_Si is below 1 for an i outside S, beyond rounding."""
+    if float(left.min()) < 1.0 - ROUNDING * largest:
+        raise ValueError(LOST)
+
+
+def check_semidefinite(matrix: np.ndarray, slack: float) -> None:
+    """Raise a sentence where an eigenvalue is below −slack: L + slack · I has a Cholesky factor or it has not."""
+    diagonal = np.diag(matrix)
+    bounds = np.sqrt(np.maximum(diagonal, 0.0)) + np.sqrt(slack)
+    if diagonal.min() < -slack or np.any(np.abs(matrix) > bounds[:, None] * bounds):
+        raise ValueError(INDEFINITE)
+    n = matrix.shape[0]
+    if n <= MOST_CHECKED:
+        with quietly(n**3 / 3):
+            try:
+                cholesky(matrix + 2 * slack * np.eye(n), lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                raise ValueError(INDEFINITE) from None
