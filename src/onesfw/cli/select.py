@@ -187,9 +187,10 @@ def content(result: Selection, choice: Choice) -> dict[str, Any]:
         "data": choice.name,
         "function": choice.title,
         "n": choice.function.n,
-        "chosen": [plain(label) for label in choice.labels[result.indices].tolist()],
+        "chosen": [in_json(label) for label in choice.labels[result.indices].tolist()],
         "value": result.value,
         "value_stderr": result.value_stderr,
+        "exact": result.exact,
         "fractional_value": result.fractional_value,
         "upper_bound": result.upper_bound,
         "certificate": result.certificate,
@@ -203,7 +204,7 @@ def content(result: Selection, choice: Choice) -> dict[str, Any]:
     }
 
 
-def plain(label: Any) -> Any:
+def in_json(label: Any) -> Any:
     """A row's number or a node's label as JSON can hold it."""
     return label if isinstance(label, int | float | str) else str(label)
 
@@ -213,7 +214,7 @@ def result_table(result: Selection, choice: Choice) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    sampled = result.value_stderr > 0
+    sampled = not result.exact
     sure = " at 95 % confidence" if sampled else ""
     table = Table(title=Text(f"{choice.name}: {choice.title}"), title_justify="left")
     table.add_column("selection", no_wrap=True)
