@@ -152,6 +152,12 @@ def test_violations_are_shown():
         submodular.SetFunction(lambda s: jnp.sum(s) * (4.0 - jnp.sum(s)), 6, check=True)
     with pytest.raises(ValueError, match="negative on the empty set"):
         submodular.SetFunction(lambda s: jnp.sum(s) - 1.0, 6, check=True)
+    with pytest.raises(ValueError, match="negative on the empty set, -10"):
+        submodular.SetFunction(lambda s: -10 + jnp.sqrt(jnp.sum(s)), 6, check=True)
+    with pytest.raises(ValueError, match="negative on the empty set"):
+        submodular.SetFunction(lambda s: jnp.sum(s) - 1.0, 1, check=True)
+    with pytest.raises(ValueError, match=r"not monotone: f\(S\) = 1 for S = \[\], but f\(S \+ 0\) = 0"):
+        submodular.SetFunction(lambda s: 1.0 - jnp.sum(s), 1, check=True)
     noisy = submodular.SetFunction(lambda s, z: jnp.sum(s) ** 2 + z, 6, lambda key: jax.random.normal(key, ()))
     with pytest.raises(ValueError, match="not submodular"):
         submodular.check_submodular(noisy)

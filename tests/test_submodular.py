@@ -208,6 +208,15 @@ def test_the_gradient_error_falls_like_one_over_t(sampled):
             ),
             "log-density",
         ),
+        (
+            lambda: fw.maximize(
+                fw.MultilinearExtension(make("logdet")),
+                fw.sets.Knapsack(np.ones(N), 2.0),
+                steps=5,
+                algorithm=fw.frank_wolfe("dr_submodular"),
+            ),
+            "for a set function take one with a closed form, Coverage or FacilityLocation, or a method that samples",
+        ),
     ],
 )
 def test_mistakes_are_sentences(call, message):

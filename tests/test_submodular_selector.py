@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onesfw.submodular.selector import SubmodularSelector
+from onesfw.submodular.selector import SubmodularSelector, correlations
 
 
 @parametrize_with_checks([SubmodularSelector(steps=20, random_state=0)])
@@ -46,6 +46,13 @@ def test_in_a_pipeline():
     data = load_wine()
     model = make_pipeline(StandardScaler(), SubmodularSelector(5, random_state=0), LogisticRegression())
     assert model.fit(data.data, data.target).score(data.data, data.target) > 0.9
+
+
+def test_constant_columns_are_like_nothing_else():
+    """The mean of 0.1 and of 0.3, ten times each, is off by rounding: those remainders would correlate perfectly."""
+    X = np.column_stack([np.full(10, 0.1), np.full(10, 0.3), np.arange(10.0)])
+    assert np.any(X.mean(0)[:2] != X[0, :2])
+    np.testing.assert_array_equal(correlations(X), np.eye(3))
 
 
 def test_a_constant_column_is_no_error():

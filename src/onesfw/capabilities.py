@@ -17,7 +17,8 @@ REMEDIES = {
     "such as one_sfw, momentum_sfw, minibatch_sfw or scg_plus_plus",
     DENSITY: "write the objective as NonOblivious with log_prob=",
     ROWS: "write the objective as FiniteSum",
-    FULL_GRADIENT: "write the objective as FiniteSum; a deterministic function is a FiniteSum over one row",
+    FULL_GRADIENT: "write the objective as FiniteSum; a deterministic function is a FiniteSum over one row; for a set "
+    "function take one with a closed form, Coverage or FacilityLocation, or a method that samples, such as one_sfw",
 }
 
 

@@ -156,8 +156,6 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
     """
     rng = np.random.default_rng(seed)
     n = function.n
-    if n < 2:
-        return
     quadruples = [draw_sets(n, rng) for _ in range(trials)]
     masks = np.array([np.zeros(n, bool), *(mask for sets in quadruples for mask in sets)])
     if isinstance(function, SetFunction):

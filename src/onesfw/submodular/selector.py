@@ -114,7 +114,7 @@ class SubmodularSelector(SelectorMixin, BaseEstimator):
 
 def correlations(X: np.ndarray) -> np.ndarray:
     """Correlations of the columns; a constant column is like itself and like nothing else."""
-    centred = X - X.mean(0)
+    centred = np.where(X.max(0) == X.min(0), 0.0, X - X.mean(0))  # the mean of equal numbers may differ from them
     centred = centred / np.maximum(np.abs(centred).max(0), np.finfo(float).tiny)  # no overflow in the squares below
     lengths = np.linalg.norm(centred, axis=0)
     unit = centred / np.where(lengths > 0, lengths, 1.0)
