@@ -87,6 +87,15 @@ def test_json_groups_and_functions(table):
     assert len(answer(table, "--k", 4, "--function", "log-determinant", "--steps", 100)["chosen"]) == 4
 
 
+def test_k_and_groups_together(table):
+    """At most two of each kind and k in all; k = 6 is what the groups add up to anyway."""
+    both = answer(table, "--k", 4, "--groups", "kind", "--per-group", 2, "--steps", 200)["chosen"]
+    assert len(both) == 4
+    assert np.bincount(np.array(both) % 3).max() <= 2
+    six = [answer(table, *more, "--groups", "kind", "--per-group", 2, "--steps", 100) for more in ((), ("--k", 6))]
+    assert six[0]["chosen"] == six[1]["chosen"]
+
+
 def test_parquet_and_npy(table, tmp_path):
     import pyarrow.csv as arrow_csv
     import pyarrow.parquet as pq
@@ -264,7 +273,7 @@ def test_mistakes_are_sentences(table, graph, tmp_path):
         ([table, "--k", 2, "--function", "facility"], "did you mean 'facility-location'"),
         ([table, "--groups", "kind"], "go together"),
         ([table, "--groups", "sort", "--per-group", 1], "no column 'sort'"),
-        ([table, "--groups", "kind", "--per-group", 1, "--k", 2], "--k goes without --groups"),
+        ([table, "--groups", "kind", "--per-group", 1, "--k", 99], "--k 99 is more than 1 of each group add up to"),
         ([table, "--k", 2, "--out", tmp_path / "rows.txt"], "must end in .csv or .parquet or .npy"),
         ([table, "--k", 2, "--plot", tmp_path / "map.bmp"], "must end in"),
         ([tmp_path / "none.csv", "--k", 2], "none.csv"),

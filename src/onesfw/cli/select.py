@@ -25,7 +25,7 @@ EXAMPLES = """[bold]Examples[/bold]
 
 onesfw select data.csv --k 50 --out rows.csv --plot map.png
 
-onesfw select people.parquet --groups region --per-group 5 --scale
+onesfw select people.parquet --k 30 --groups region --per-group 5 --scale
 
 onesfw select kernel-data.npy --function log-determinant --k 20 --json
 
@@ -56,7 +56,9 @@ def select_command(
     groups: str | None = typer.Option(
         None, metavar="COLUMN", help="At most --per-group rows for each value of this column."
     ),
-    per_group: Any = typer.Option(None, parser=whole, metavar="N", help="Rows of each group; goes with --groups."),
+    per_group: Any = typer.Option(
+        None, parser=whole, metavar="N", help="Rows of each group; with --k, so many in all."
+    ),
     scale: bool = typer.Option(False, "--scale", help="Standardise the columns before rows are compared."),
     influence: bool = typer.Option(False, "--influence", help="DATA is a graph: choose the nodes that reach most."),
     chance: Any = typer.Option(

@@ -15,7 +15,15 @@ from onesfw.cli.edges import COLUMN, read_edges
 from onesfw.cli.rows import ENDINGS, LeftOut, Rows, read_rows
 from onesfw.pictures import save_figure
 from onesfw.storage import whole_file
-from onesfw.submodular import FacilityLocation, FeatureBased, Influence, LogDet, PartitionMatroid, UniformMatroid
+from onesfw.submodular import (
+    FacilityLocation,
+    FeatureBased,
+    Influence,
+    LaminarMatroid,
+    LogDet,
+    PartitionMatroid,
+    UniformMatroid,
+)
 from onesfw.submodular.base import Function
 from onesfw.submodular.facility import similarities
 from onesfw.submodular.matroids import Matroid
@@ -163,8 +171,6 @@ def table_choice(
     choose(function, FUNCTIONS, "--function")
     if (groups is None) != (per_group is None):
         raise ValueError("--groups and --per-group go together: give both, or neither")
-    if groups is not None and k is not None:
-        raise ValueError("--k goes without --groups, where --per-group says how many to choose")
     if groups is None and k is None:
         raise ValueError("--k is missing: how many rows to choose")
     rows = read_rows(path)
@@ -178,7 +184,7 @@ def table_choice(
     if groups is None:
         matroid = limit(n, whole_number(k, "--k", 1))
     else:
-        matroid = PartitionMatroid(rows.groups(groups), whole_number(per_group, "--per-group", 1))
+        matroid = by_group(rows.groups(groups), whole_number(per_group, "--per-group", 1), k)
     features, left_out = rows.features(groups)
     if out is not None:
         rows.check(out.suffix)
@@ -191,6 +197,7 @@ def table_choice(
         spread = features.std(0)
         features = (features - features.mean(0)) / np.where(spread > 0, spread, 1.0)
     title = function if groups is None else f"{function}, at most {per_group} for each {groups}"
+    title += "" if groups is None or k is None else f" and {k} in all"
     return TableChoice(rows, features, function_of(function, features), matroid, title, left_out)
 
 
@@ -199,6 +206,17 @@ def limit(n: int, k: int) -> UniformMatroid:
     if whole_number(k, "--k", 1) > n:
         raise ValueError(f"--k {k} is more than there are to choose from, {n:,}")
     return UniformMatroid(n, k)
+
+
+def by_group(labels: np.ndarray, per_group: int, k: int | None) -> Matroid:
+    """At most `per_group` of each group, and at most k in all where k is given."""
+    matroid = PartitionMatroid(labels, per_group)
+    if k is None or whole_number(k, "--k", 1) == matroid.rank:
+        return matroid
+    if k > matroid.rank:
+        raise ValueError(f"--k {k} is more than {per_group} of each group add up to, {matroid.rank:,}; lower --k")
+    everything = [np.flatnonzero(matroid.groups == g) for g in range(matroid.capacities.size)]
+    return LaminarMatroid(matroid.n, [*everything, range(matroid.n)], [*matroid.capacities, k])
 
 
 def function_of(name: str, features: np.ndarray) -> Function:
