@@ -6,7 +6,7 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
-WORTH_THREADS = 1e8  # operations from which BLAS may use as many threads as it likes
+WORTH_THREADS = 1e11  # operations from which BLAS may use as many threads as it likes: seconds of one core
 
 
 class OneThread(AbstractContextManager[None]):
