@@ -209,6 +209,10 @@ def test_the_greedy_base_is_heaviest(name):
         for i in range(N):
             grown = i not in chosen and matroid.independent([*chosen, i])
             assert matroid.extends(chosen, i) is grown
+        whole = {int(i) for i in base}
+        for i in whole:
+            for j in set(range(N)) - whole:
+                assert matroid.exchanges(whole, i, j) is matroid.independent([*(whole - {i}), j])
     assert matroid.rank == len(all_bases[0])
     assert matroid.base(np.zeros(N)).tolist() == list(min(all_bases))  # ties go to the lowest index
 

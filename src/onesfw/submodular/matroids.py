@@ -96,6 +96,10 @@ class Matroid(abc.ABC):
         """Whether an independent set stays independent with i."""
         return self.independent([*chosen, i])
 
+    def exchanges(self, chosen: set[int], i: int, j: int) -> bool:
+        """Whether an independent set stays independent with j, which is outside, in the place of i."""
+        return self.independent([*(chosen - {i}), j])
+
     def covers(self, x: Array) -> Array | None:
         """x(A) ≤ r(A) for the sets A that define the polytope, as a vector of slacks, or None where they are many."""
         return None
@@ -229,6 +233,11 @@ class LaminarMatroid(Matroid):
 
         kept = lax.fori_loop(0, len(self.capacities), truncate, jnp.ones(self.n, bool))
         return jnp.zeros_like(weights).at[order].set(kept.astype(weights.dtype))
+
+    def exchanges(self, chosen: set[int], i: int, j: int) -> bool:
+        rows = self.holders[j]
+        held = self.masks[np.ix_(rows, list(chosen))].sum(1) - self.masks[rows, i]
+        return bool((held < self.capacities[rows]).all())
 
     def covers(self, x: Array) -> Array:
         return jnp.asarray(self.capacities, x.dtype) - jnp.asarray(self.masks, x.dtype) @ x

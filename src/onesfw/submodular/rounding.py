@@ -72,7 +72,7 @@ def merged(
     while first != second:
         i = min(first - second)
         for j in sorted(second - first):
-            if matroid.independent([*(first - {i}), j]) and matroid.independent([*(second - {j}), i]):
+            if matroid.exchanges(first, i, j) and matroid.exchanges(second, j, i):
                 break
         else:
             raise ValueError("swap rounding found no exchange between two bases: the oracle is not a matroid's")
