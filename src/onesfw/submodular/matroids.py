@@ -236,7 +236,7 @@ class LaminarMatroid(Matroid):
 
     def exchanges(self, chosen: set[int], i: int, j: int) -> bool:
         rows = self.holders[j]
-        held = self.masks[np.ix_(rows, list(chosen))].sum(1) - self.masks[rows, i]
+        held = self.masks[rows[:, None], np.array(list(chosen))].sum(1) - self.masks[rows, i]
         return bool((held < self.capacities[rows]).all())
 
     def covers(self, x: Array) -> Array:
