@@ -1,4 +1,4 @@
-"""Matroids: the axioms, the greedy base against brute force, and the polytope's oracle."""
+"""Matroids: the axioms, the greedy base against brute force, and what is refused."""
 
 from __future__ import annotations
 
@@ -8,72 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from set_checks import (
-    DTYPES,
-    Case,
-    check_bounds,
-    check_lmo,
-    check_optimal_against_members,
-    check_outside,
-    check_project,
-    check_sizes,
-    over_vertices,
-)
+from matroid_checks import MATROIDS, N, bases, check_axioms, independent_sets, indicator
 
 import onesfw as fw
 from onesfw import submodular as sm
-
-N = 6
-GRAPH = [[0, 1], [1, 2], [2, 0], [2, 3], [3, 3], [0, 3]]
-VECTORS = np.array([[1.0, 0, 1, 2, 0, 1], [0, 1, 1, 0, 0, -1], [0, 0, 0, 0, 0, 1]])
-FAMILY = [[0, 1, 2], [0, 1], [3, 4], [0, 1, 2, 3, 4]]
-
-
-def no_two_neighbours_in_a_pair(chosen):
-    """A partition matroid known only through its oracle."""
-    pairs = [i // 2 for i in chosen]
-    return len(set(pairs)) == len(pairs)
-
-
-MATROIDS = {
-    "uniform": sm.UniformMatroid(N, 3),
-    "whole": sm.UniformMatroid(N, N),
-    "partition": sm.PartitionMatroid([0, 1, 0, 1, 2, 0], [2, 1, 5]),
-    "zero capacity": sm.PartitionMatroid(list("abbaca"), {"a": 2, "b": 0, "c": 1}),
-    "laminar": sm.LaminarMatroid(N, FAMILY, [2, 1, 1, 2]),
-    "graphic": sm.GraphicMatroid(GRAPH),
-    "transversal": sm.TransversalMatroid(N, [[0, 1, 2], [1, 2], [3, 4], [2, 5]]),
-    "linear": sm.LinearMatroid(VECTORS),
-    "truncated": sm.TruncatedMatroid(sm.GraphicMatroid(GRAPH), 2),
-    "oracle": sm.OracleMatroid(N, no_two_neighbours_in_a_pair),
-}
-
-
-def independent_sets(matroid):
-    return [s for r in range(N + 1) for s in itertools.combinations(range(N), r) if matroid.independent(s)]
-
-
-def bases(matroid):
-    found = independent_sets(matroid)
-    largest = max(map(len, found))
-    return [s for s in found if len(s) == largest]
-
-
-def indicator(chosen):
-    return np.isin(np.arange(N), chosen).astype(float)
-
-
-def check_axioms(matroid):
-    found = set(independent_sets(matroid))
-    assert () in found
-    for s in found:
-        for i in s:
-            assert tuple(j for j in s if j != i) in found
-        for t in found:
-            if len(t) > len(s):
-                assert any(tuple(sorted({*s, j})) in found for j in set(t) - set(s)), (s, t)
 
 
 @pytest.mark.parametrize("name", MATROIDS)
@@ -143,8 +83,9 @@ def test_axioms_of_truncations_and_oracles(kind, data):
     assert independent_sets(asked) == independent_sets(inner)
 
 
-@given(st.lists(subset(), min_size=1, max_size=5))
-def test_transversals_are_matchings(family):
+@example([[0, 1], [0, 2], [0, 3]], range(N))  # 0 moves twice
+@given(st.lists(subset(), min_size=1, max_size=5), st.permutations(range(N)))
+def test_transversals_are_matchings(family, order):
     """Against every assignment of elements to different sets; what a builder refused leaves no trace."""
     matroid = sm.TransversalMatroid(N, family)
     matched = set()
@@ -153,9 +94,10 @@ def test_transversals_are_matchings(family):
         if len(set(chosen)) == len(chosen):
             matched.add(tuple(sorted(chosen)))
     assert set(independent_sets(matroid)) == matched
-    builder = matroid.builder()
-    taken = [i for i in range(N) if builder.add(i)]
-    assert len(taken) == matroid.rank == max(map(len, matched))
+    for elements in (range(N), order):
+        builder = matroid.builder()
+        taken = [i for i in elements if builder.add(i)]
+        assert len(taken) == matroid.rank == max(map(len, matched))
 
 
 def test_long_chains_of_a_transversal_matroid():
@@ -215,73 +157,6 @@ def test_the_greedy_base_is_heaviest(name):
                 assert matroid.exchanges(whole, i, j) is matroid.independent([*(whole - {i}), j])
     assert matroid.rank == len(all_bases[0])
     assert matroid.base(np.zeros(N)).tolist() == list(min(all_bases))  # ties go to the lowest index
-
-
-CASES = [
-    Case(
-        name,
-        fw.sets.MatroidPolytope(matroid),
-        (N,),
-        over_vertices([indicator(b) for b in bases(matroid)]),
-        exact_diameter=name in ("uniform", "whole", "oracle"),
-        projects=isinstance(matroid, sm.UniformMatroid | sm.PartitionMatroid),
-        nonnegative=True,
-    )
-    for name, matroid in MATROIDS.items()
-]
-ids = [case.name for case in CASES]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("case", CASES, ids=ids)
-def test_polytope_oracle(case, dtype):
-    check_lmo(case, dtype)
-    if dtype == "float64":
-        check_outside(case, dtype)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("case", CASES, ids=ids)
-def test_polytope_projection(case, dtype):
-    if case.projects:
-        check_project(case, dtype)
-    else:
-        with pytest.raises(NotImplementedError, match="for uniform and partition matroids only"):
-            case.constraint.project(np.zeros(N))
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids)
-def test_polytope_members_and_sizes(case):
-    check_optimal_against_members(case, "float64", 10)
-    check_sizes(case)
-    check_bounds(case)
-
-
-def test_compiled_programs_do_not_confuse_matroids():
-    """Programs are found again by their text, which does not show what a callback is bound to."""
-    function = sm.Coverage(np.random.default_rng(0).random((N, 8)) < 0.4)
-    for allowed in ({0, 1, 2}, {3, 4, 5}):
-        matroid = sm.OracleMatroid(N, lambda s, allowed=allowed: set(s) <= allowed)
-        result = fw.maximize(
-            fw.MultilinearExtension(function), fw.sets.MatroidPolytope(matroid), steps=5, evaluate=False
-        )
-        assert set(np.flatnonzero(result.x).tolist()) == allowed
-
-
-@pytest.mark.parametrize("name", ["graphic"])
-def test_maximisation_over_a_polytope_ends_inside(name):
-    rng = np.random.default_rng(0)
-    function = sm.Coverage(rng.random((N, 8)) < 0.4)
-    constraint = fw.sets.MatroidPolytope(MATROIDS[name])
-    result = fw.maximize(fw.MultilinearExtension(function), constraint, steps=400)
-    assert bool(constraint.contains(result.x, 1e-5))
-    exact = fw.maximize(
-        fw.MultilinearExtension(function), constraint, steps=200, algorithm=fw.frank_wolfe("dr_submodular")
-    )
-    best = max(function.value(list(b)) for b in bases(MATROIDS[name]))
-    assert exact.value >= (1 - 1 / np.e) * best
-    assert result.value >= (1 - 1 / np.e) * best
-    assert result.value == pytest.approx(function.extension(result.x)[0], rel=1e-5)
 
 
 @pytest.mark.parametrize(
