@@ -281,7 +281,9 @@ def test_values_that_float32_cannot_hold_are_refused(name):
             LARGE[name](size)
     function = LARGE[name](2e29)
     polytope = fw.sets.MatroidPolytope(submodular.UniformMatroid(4, 2))
-    result = fw.maximize(fw.MultilinearExtension(function), polytope, steps=3, evaluate=None if function.closed_form else False)
+    result = fw.maximize(
+        fw.MultilinearExtension(function), polytope, steps=3, evaluate=None if function.closed_form else False
+    )
     assert np.all(np.isfinite(result.state.estimate.d))
     assert np.any(result.state.estimate.d > 0)
     if function.closed_form:
