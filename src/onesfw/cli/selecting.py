@@ -25,14 +25,14 @@ from onesfw.submodular import (
     UniformMatroid,
 )
 from onesfw.submodular.base import Function
-from onesfw.submodular.facility import similarities
 from onesfw.submodular.matroids import Matroid
+from onesfw.submodular.similarities import similarities
 
 if TYPE_CHECKING:
     from onesfw.submodular.select import Selection
 
 FUNCTIONS = ("facility-location", "log-determinant", "feature-based")
-MOST_ROWS = 15_000  # similarities of all pairs: 12 bytes each
+MOST_ROWS = 15_000  # similarities of all pairs: 14 bytes each at the peak, 3 GB
 
 
 class Choice(ABC):
