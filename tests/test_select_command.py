@@ -204,8 +204,10 @@ def test_a_first_line_of_data_is_not_taken_for_names(tmp_path, never_selects):
         assert "the first line looks like data, not names" in complaint(source, "--k", 1)
 
 
-def test_years_are_names(tmp_path):
+def test_years_and_running_numbers_are_names(tmp_path):
     source = tmp_path / "data.csv"
+    source.write_text("0,1,2\n7,1,2\n8,3,4\n9,5,7\n")
+    assert answer(source, "--k", 1, "--steps", 20)["n"] == 3
     source.write_text("country,2019,2020\na,1,2\nb,3,4\nc,5,7\n")
     assert answer(source, "--k", 1, "--steps", 20)["n"] == 3
 

@@ -188,8 +188,10 @@ def read_csv(path: Path, stream: BinaryIO) -> Rows:
     table = arrow_table(text, {})
     names = table.column_names
     numbers = [name for name in names if is_number(name)]
-    # Whole numbers beside words may be years; other numbers, and numbers alone, are hardly names.
-    if len(numbers) == len(names) or not all(name.strip().isdigit() for name in numbers):
+    # Whole numbers beside words may be years, and 0, 1, 2, … are names that other programs give; other numbers, and
+    # numbers alone, are hardly names.
+    counted = len(names) > 1 and names == [str(place) for place in range(len(names))]
+    if not counted and (len(numbers) == len(names) or not all(name.strip().isdigit() for name in numbers)):
         raise ValueError(
             f"{path}: the first line looks like data, not names ({', '.join(names[:5])}); add a headline, or begin "
             "each name with a letter"
