@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from experiment_checks import power_law, small_comparison, subject
+from experiment_checks import curve, power_law, small_comparison, subject
 
 import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms import ALGORITHMS, SETTINGS
 from onesfw.experiments import budgets, methods, runs, slopes, tables
-from onesfw.experiments.compare import carry_out, prepare
+from onesfw.experiments.compare import Comparison, carry_out, prepare
 from onesfw.experiments.subject import Subject, in_slices
 
 # Slopes
@@ -274,6 +274,17 @@ def test_the_table_names_every_figure():
     text = tables.markdown(grid)
     assert text.count("\n|") == 2 + 1 + 1
     assert tables.rich_table(grid).row_count == 2
+
+
+def test_a_method_that_leaves_much_of_the_budget_is_named():
+    counts = np.array([100, 1_000])
+    curves = [curve(name, counts, np.ones((2, 2))) for name in ("one_sfw", "spider_fw", "online_fw")]
+    curves[1] = curve("spider_fw", counts // 2, np.ones((2, 2)))
+    curves[2] = curve("online_fw", counts // 20, np.ones((2, 2)))  # has the gradients of the others instead
+    note = tables.note_of(Comparison(subject("quadratic-face"), 1_000, 2, curves=curves))
+    assert "spider_fw ends at 500: its next step takes more than are left" in note
+    assert "one_sfw" not in note
+    assert "online_fw" not in note
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onesfw.experiments.budgets import BY_GRADIENTS
 from onesfw.experiments.compare import Comparison, rise
 from onesfw.experiments.runs import LABELS, Curve
 from onesfw.experiments.slopes import Slope, standard_error
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MISSING = "–"
 SMALL = 0.01  # smaller numbers are shown with a power of ten
 SHORT = {"gap": "gap"}
+ENOUGH = 0.8  # of the budget: a method that used less is named
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,16 @@ def note_of(comparison: Comparison) -> str:
     """What the numbers are."""
     best = comparison.optimum
     known = "" if best is None else f" F* = {best:.8g}."
-    return (
+    short = [
+        f"{curve.name} ends at {count_text(curve.counts['samples'][-1])}: its next step takes more than are left."
+        for curve in comparison.curves
+        if curve.name not in BY_GRADIENTS and curve.counts["samples"][-1] < ENOUGH * comparison.budget
+    ]
+    about = (
         f"{comparison.subject.summary}.{known} Means over {comparison.seeds} seeds at {comparison.budget:,} samples, "
         "± one standard error; slopes over the last two decades with 95 % intervals; seconds for one seed."
     )
+    return " ".join([about, *short])
 
 
 def mean_text(values: np.ndarray) -> str:
