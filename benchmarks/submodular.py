@@ -27,6 +27,7 @@ import onesfw as fw
 from onesfw import submodular as sm
 from onesfw.submodular.similarities import similarities
 
+KEYS = 20  # over which the digits' extremes are taken
 PARTS = ("digits", "misleading", "influence", "scale", "error")
 
 
@@ -78,6 +79,12 @@ def digits() -> None:
         chosen = fw.select(function, groups, steps=steps, polish=polish)
         name = "5 per class" + (", polished" if polish else "")
         line(name, f"{chosen.value / base.value:.4f} of lazy greedy ({base.value:.2f}), ratio {chosen.ratio:.4f}")
+    for name, limit, least in (("50 of all", matroid, greedy), ("5 per class", groups, base)):
+        for polish in (False, True):
+            made = [fw.select(function, limit, steps=steps, polish=polish, key=key) for key in range(KEYS)]
+            shares, ratios = [m.value / least.value for m in made], [m.ratio for m in made]
+            text = f"{min(shares):.4f} to {max(shares):.4f} of lazy greedy, ratio {min(ratios):.4f} at the lowest"
+            line(f"{name}{', polished' if polish else ''}, {KEYS} keys", text)
 
 
 def apricot_lazy(similarity: np.ndarray, k: int) -> Callable[[], Any] | None:
