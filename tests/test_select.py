@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -286,6 +287,7 @@ def test_progress_goes_to_the_error_stream(capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert "20/20" in err
+    assert re.search(r"[\d,]+ steps/s", err)  # on one line
 
 
 def select(**changes):
