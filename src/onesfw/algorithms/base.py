@@ -55,7 +55,10 @@ class Algorithm:
         return self.estimator_for(objective).counts(objective, steps, steps)
 
     def steps_for(self, objective: Any, *, samples: int | None = None, gradients: int | None = None) -> int:
-        """The largest T whose run stays within a budget of samples, or of gradient evaluations.
+        """A T whose run stays within a budget of samples, or of gradient evaluations, while that of T + 1 does not.
+
+        Where sizes depend on T, a longer run may cost less now and then (⌈√T⌉ epochs of one step less); the T found is
+        then not always the largest.
 
         Hessian-vector products are counted as gradient evaluations here: each costs about as much as two of them.
         """
@@ -86,6 +89,16 @@ def choose_setting(setting: Any, settings: Any, name: str) -> None:
     if setting not in settings:
         known = ", ".join(map(repr, settings))
         raise ValueError(f"setting={setting!r}: {name} has no such result; it serves {known}")
+
+
+def convex_schedule(setting: str, schedule: str, known: Any) -> None:
+    """Raise a sentence where a schedule is unknown, or is asked for outside the convex setting, whose step rules have
+    names."""
+    choose(schedule, known, "schedule")
+    if setting != CONVEX and schedule != "paper":
+        raise ValueError(
+            f"schedule={schedule!r} is a step rule of the convex setting; in the {setting} setting give rho= or eta="
+        )
 
 
 def given_or(value: Any, preset: Schedule, name: str) -> Schedule:

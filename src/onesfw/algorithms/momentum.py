@@ -7,9 +7,18 @@ from typing import Any
 import numpy as np
 
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, NONMONOTONE_DR, Algorithm, choose_setting, given_or
+from onesfw.algorithms.base import (
+    CONVEX,
+    DR_SUBMODULAR,
+    NONCONVEX,
+    NONMONOTONE_DR,
+    Algorithm,
+    choose_setting,
+    convex_schedule,
+    given_or,
+)
 from onesfw.algorithms.one_sample import averaging, shown
-from onesfw.arguments import choose, number, whole_number
+from onesfw.arguments import number, whole_number
 from onesfw.batches import Batches, as_sizes
 from onesfw.capabilities import DENSITY
 from onesfw.estimators import Batched, NoChange, NoChangeWithScore
@@ -69,7 +78,7 @@ def momentum_sfw(
         t0: reads η at t + t0.
     """
     choose_setting(setting, MOMENTUM_STEPS, "momentum_sfw")
-    choose(schedule, MOMENTUM_SCHEDULES, "schedule")
+    convex_schedule(setting, schedule, MOMENTUM_SCHEDULES)
     preset_rho, preset_eta = MOMENTUM_SCHEDULES[schedule]
     text = shown(batch)
     return Algorithm(
@@ -119,7 +128,7 @@ def minibatch_sfw(
         t0: reads η at t + t0.
     """
     choose_setting(setting, (CONVEX, NONCONVEX), "minibatch_sfw")
-    choose(schedule, MINIBATCH_SCHEDULES, "schedule")
+    convex_schedule(setting, schedule, MINIBATCH_SCHEDULES)
     c = number(noise, "noise", 0, strict=True)
     convex = setting == CONVEX
     if batch is not None:

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, given_or
+from onesfw.algorithms.base import (
+    CONVEX,
+    DR_SUBMODULAR,
+    NONCONVEX,
+    Algorithm,
+    choose_setting,
+    convex_schedule,
+    given_or,
+)
 from onesfw.algorithms.one_sample import correction_for
 from onesfw.arguments import choose, number
 from onesfw.batches import Batches, as_sizes
@@ -53,10 +61,11 @@ def spider_fw(
         batch: samples of the steps between two starts: a whole number, or a function of t or (t, T).
         noise: c, which scales the batch of a start in the convex setting. Its true value is seldom known, and the
             original's constants were not checked; 1 is a choice of this library.
-        full: starts anew from the full gradient of a finite sum, which counts n samples.
+        full: starts anew from the full gradient of a finite sum, which counts n samples. Epochs keep their lengths; the
+            original's non-convex finite-sum form has epochs of √n.
     """
     choose_setting(setting, (CONVEX, NONCONVEX), "spider_fw")
-    choose(schedule, SPIDER_SCHEDULES, "schedule")
+    convex_schedule(setting, schedule, SPIDER_SCHEDULES)
     convex = setting == CONVEX
     c = number(noise, "noise", 0, strict=True)
     user = None if batch is None else as_sizes(batch, "batch")

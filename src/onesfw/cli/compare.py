@@ -53,10 +53,17 @@ def compare_command(
 
             samples = whole_number(samples, "--samples", 1, 2**30)
             seeds = whole_number(seeds, "--seeds", 1, 10_000)
+            seed = whole_number(seed, "--seed", 0, 2**32 - 1)
             if report is not None:
+                if report.suffix not in (".html", ".htm"):
+                    raise ValueError(f"--report {report} must end in .html: it is a page")
                 check_target(report)
             targets, names = told_apart(problems, algorithms)
             plans = [prepare(subject_of(target), samples, seeds, seed, names, step_rules) for target in targets]
+            for plan in plans:
+                if not plan.work:
+                    name, reason = next(iter(plan.comparison.skipped.items()))
+                    raise ValueError(f"no method can run on {plan.comparison.subject.name}; {name}: {reason}")
             finished = run(plans, show=not (as_json or quiet))
         done = [plan.comparison for plan in plans if plan.comparison.curves or finished]
         show(done, report, as_json)

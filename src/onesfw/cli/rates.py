@@ -36,13 +36,18 @@ def rates_command(
             import shlex
             import time
 
+            from onesfw.arguments import whole_number
             from onesfw.experiments.evidence import write_rates
             from onesfw.experiments.rates import FULL, QUICK, plan_rates, run_rates
             from onesfw.progress import RunsBar
             from onesfw.storage import check_target
 
+            seed = whole_number(seed, "--seed", 0, 2**32 - 1)
             page = out / "rates.md" if markdown is None else markdown
-            for path in (out / "rates.json", page):
+            others = (out / "rates.json", out / "rates.html")
+            if page.resolve() in [path.resolve() for path in others]:
+                raise ValueError(f"--markdown {page} is where another of the three files goes; name another place")
+            for path in (*others, page):
                 check_target(path)
             begun = time.perf_counter()
             work = plan_rates(QUICK if quick else FULL, seed)

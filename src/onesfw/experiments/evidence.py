@@ -32,8 +32,8 @@ RULES = (
 )
 
 NOISE = (
-    "`quadratic-interior` with nothing but the noise σ of its linear term changed; its own σ is 1. 1-SFW ends at the "
-    "error of minimising the average of its samples, which no method can expect to beat and which grows like σ²; "
+    "`quadratic-interior` with nothing but the noise σ of its linear term changed; its own σ is 1. 1-SFW ends near "
+    "the error of minimising the average of its samples, which no method can expect to beat and which grows like σ²; "
     "momentum's grows like σ. So the factor between the two at a given budget depends on the noise, and a lead at one "
     "σ says nothing about another."
 )

@@ -127,11 +127,16 @@ def along(subject: Subject, algorithm: Algorithm, budget: int, seeds: int, key: 
     errors = measured(subject, result, points)
     if algorithm.output == "random":
         errors = over_iterates(subject, marks, errors)
-    counts = {name: np.atleast_2d(getattr(result.trace, name))[0] for name in COUNTS}
+    counts = {name: mean_count(np.atleast_2d(getattr(result.trace, name))) for name in COUNTS}
     seconds = np.broadcast_to(result.trace.seconds, (seeds, len(marks)))
     return Curve(
         algorithm.name, algorithm.summary, algorithm.citation, np.asarray(marks), counts, seconds, ordered(errors)
     )
+
+
+def mean_count(counts: np.ndarray) -> np.ndarray:
+    """The mean over the seeds, rounded; only a method with an inner problem, STORC, has counts that differ."""
+    return np.rint(counts.mean(0)).astype(np.int64)
 
 
 def measured(subject: Subject, result: Result | None, points: np.ndarray | None) -> dict[str, np.ndarray]:
@@ -191,7 +196,7 @@ def over_ends(
         errors.append(measures)
         seconds.append(np.broadcast_to(result.seconds, seeds))
         for name in COUNTS:
-            counts[name].append(int(np.ravel(getattr(result, name))[0]))
+            counts[name].append(int(mean_count(np.reshape(getattr(result, name), (-1, 1)))[0]))
     return Curve(
         algorithm.name,
         algorithm.summary,

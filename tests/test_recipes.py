@@ -1,0 +1,113 @@
+"""What each recipe is made of: its output, its schedules and its sizes, as numbers written out from the listings."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import onesfw as fw
+from onesfw.algorithms import ALGORITHMS, SCHEDULES, SETTINGS
+from onesfw.estimators.one_sample import Moments, adaptive_rho
+
+T = 64  # the horizon at which schedules are read, at t = 10
+LISTED = {
+    ("one_sfw", "convex"): ("last", 1 / 9, 1 / 10),
+    ("one_sfw", "nonconvex"): ("random", 9 ** (-2 / 3), 1 / 16),
+    ("one_sfw", "dr_submodular"): ("last", 1 / 9, 1 / 64),
+    ("momentum_sfw", "convex"): ("last", 4 / 18 ** (2 / 3), 1 / 11),
+    ("momentum_sfw", "dr_submodular"): ("last", 4 / 18 ** (2 / 3), 1 / 64),
+    ("momentum_sfw", "nonmonotone_dr"): ("last", 4 / 18 ** (2 / 3), 1 / 64),
+    ("minibatch_sfw", "convex"): ("last", 1, 2 / 11),
+    ("minibatch_sfw", "nonconvex"): ("random", 1, 1 / 8),
+    ("online_fw", "convex"): ("last", 1, 10**-0.5),
+    ("spider_fw", "convex"): ("last", 0, 2 / 11),
+    ("spider_fw", "nonconvex"): ("random", 0, 1 / 8),
+    ("scg_plus_plus", "dr_submodular"): ("last", 0, 1 / 64),
+    ("scg_plus_plus", "convex"): ("last", 0, math.log(64) / 64),
+    ("scg_plus_plus", "nonconvex"): ("random", 0, 1 / 8),
+    ("normalized_fw", "nonconvex"): ("random", 0, 1 / 8),
+    ("svrf", "convex"): ("last", 1, 2 / 11),  # step 10 of the first epoch, which has 14
+    ("storc", "convex"): ("last", 1, None),
+    ("svfw", "nonconvex"): ("random", 1, 1 / 8),
+    ("saga_fw", "nonconvex"): ("random", 1, 1 / 8),
+    ("projected_sgd", "convex"): ("average", 1, 1 / (1 + 10**0.5)),
+    ("projected_sgd", "dr_submodular"): ("random", 1, 1 / (1 + 10**0.5)),
+    ("storm", "nonconvex"): ("random", None, None),
+    ("frank_wolfe", "convex"): ("last", 1, 2 / 11),
+    ("frank_wolfe", "nonconvex"): ("random", 1, 1 / 8),
+    ("frank_wolfe", "dr_submodular"): ("last", 1, 1 / 64),
+}
+
+
+def read(schedule, t=10):
+    return float(np.ravel(schedule(np.array([float(t)]), T))[0])
+
+
+def test_every_recipe_is_listed():
+    assert set(LISTED) == {(name, setting) for name, settings in SETTINGS.items() for setting in settings}
+
+
+@pytest.mark.parametrize(("name", "setting"), LISTED)
+def test_outputs_and_schedules(name, setting):
+    output, rho, eta = LISTED[name, setting]
+    algorithm = ALGORITHMS[name](setting)
+    assert algorithm.output == output
+    for schedule, number in ((algorithm.rho, rho), (algorithm.eta, eta)):
+        if number is not None:
+            assert read(schedule) == pytest.approx(number, rel=1e-12)
+
+
+RULES = {  # (ρ, η) at t = 10 of the named rules of the convex setting
+    "one_sfw": {"paper": (1 / 9, 1 / 10), "tuned": (None, 1 / 10)},
+    "momentum_sfw": {
+        "paper": (4 / 18 ** (2 / 3), 1 / 11), "book": (4 / 18 ** (2 / 3), 2 / 17),
+        "ninefold": (4 / 17 ** (2 / 3), 9 / 18),
+    },
+    "minibatch_sfw": {"paper": (1, 2 / 11), "book": (1, 2 / 17), "unit": (1, 1 / 10)},
+    "spider_fw": {"paper": (0, 2 / 11), "book": (0, 2 / 11), "unit": (0, 1 / 10)},
+    "online_fw": {"paper": (1, 10**-0.5), "unit": (1, 1 / 10), "double": (1, 2 / 11)},
+    "svrf": {"paper": (1, 2 / 11), "book": (1, 2 / 11)},
+}  # fmt: skip
+
+
+def test_every_named_rule_is_what_its_docstring_says():
+    assert {name: tuple(rules) for name, rules in RULES.items()} == SCHEDULES
+    for name, rules in RULES.items():
+        for rule, (rho, eta) in rules.items():
+            algorithm = ALGORITHMS[name]("convex", schedule=rule)
+            assert read(algorithm.eta) == pytest.approx(eta, rel=1e-12), (name, rule)
+            if rho is not None:
+                assert read(algorithm.rho) == pytest.approx(rho, rel=1e-12), (name, rule)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "rule"),
+    [
+        ("momentum_sfw", "dr_submodular", "ninefold"),
+        ("minibatch_sfw", "nonconvex", "unit"),
+        ("spider_fw", "nonconvex", "book"),
+    ],
+)
+def test_a_rule_of_the_convex_setting_is_refused_elsewhere(name, setting, rule):
+    with pytest.raises(ValueError, match=f"schedule='{rule}' is a step rule of the convex setting"):
+        ALGORITHMS[name](setting, schedule=rule)
+
+
+def test_sizes_of_the_nonconvex_setting():
+    """Epochs of ⌈√T⌉ steps that start from T samples, and ⌈√T⌉ samples between: SPIDER, SCG++ and the normalised one."""
+    objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.ones((30, 2)))
+    for recipe in (fw.spider_fw, fw.scg_plus_plus, fw.normalized_fw):
+        assert recipe("nonconvex").counts(objective, T).samples == 8 * (64 + 7 * 8)
+    assert fw.minibatch_sfw("nonconvex").counts(objective, T).samples == T * T
+
+
+def test_storm_counts_its_batch():
+    objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.ones((30, 2)))
+    assert fw.storm(batch=3).counts(objective, 10) == (30, 3 * 19, 0)
+
+
+def test_the_adaptive_constant_has_a_cap():
+    assert float(adaptive_rho(Moments(jnp.float32(1e9), jnp.float32(1.0)), jnp.float32(50.0))) == pytest.approx(
+        100 / 148
+    )
