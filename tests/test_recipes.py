@@ -95,7 +95,7 @@ def test_a_rule_of_the_convex_setting_is_refused_elsewhere(name, setting, rule):
 
 
 def test_sizes_of_the_nonconvex_setting():
-    """Epochs of ⌈√T⌉ steps that start from T samples, and ⌈√T⌉ samples between: SPIDER, SCG++ and the normalised one."""
+    """Epochs of ⌈√T⌉ steps that start from T samples, and ⌈√T⌉ samples between: SPIDER, SCG++, the normalised one."""
     objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.ones((30, 2)))
     for recipe in (fw.spider_fw, fw.scg_plus_plus, fw.normalized_fw):
         assert recipe("nonconvex").counts(objective, T).samples == 8 * (64 + 7 * 8)

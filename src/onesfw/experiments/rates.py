@@ -147,7 +147,7 @@ def submodular_grid(rates: Rates) -> Grid:
         "oracle's regret at the end",
         "slope of the regret",
         "F(x)",
-        "best known F",
+        "F*",
         "F(x)/F*",
     )
     rows = []
