@@ -107,7 +107,9 @@ def test_a_file_of_ones_own(tmp_path):
         (("one_sfw", "--algorithms", "momentum_sfw"), "at least one problem before --algorithms"),
         (("logistic", "--samples", "0"), "--samples must be a finite number of at least 1"),
         (("logistic", "--seeds", "0"), "--seeds must be a finite number of at least 1"),
-        (("logistic", "--report", "/"), "is a folder"),
+        (("logistic", "--report", "page.txt"), "must end in .html"),
+        (("logistic", "--seed", "-1"), "--seed must be"),
+        (("logistic", "--algorithms", "svrf", "--samples", "5"), "no method can run on logistic; svrf: "),
     ],
 )
 def test_mistakes_are_one_sentence_before_anything_runs(arguments, said):
@@ -128,6 +130,30 @@ def test_methods_are_named_with_commas_blanks_or_one_by_one(words, monkeypatch):
     monkeypatch.setattr(compare, "prepare", lambda s, n, r, k, names, rules: asked.append((s.name, names)) or 1 / 0)
     onesfw("compare", "nqp", *words)
     assert asked == [("nqp", ["one_sfw", "momentum_sfw"])]
+
+
+def test_a_problem_that_fails_writes_no_page(tmp_path):
+    path, page = tmp_path / "broken.py", tmp_path / "page.html"
+    path.write_text(
+        "import numpy as np, onesfw as fw\n\n\ndef loss(x, row):\n    raise RuntimeError('boom')\n\n\n"
+        "objective = fw.FiniteSum(loss, np.ones((4, 2)))\nconstraint = fw.sets.Simplex(shape=2)\n"
+    )
+    assert "boom" in complaint("compare", str(path), "--samples", "100", "--report", str(page))
+    assert not page.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--seed", "-1"), "--seed must be"),
+        (("--markdown", "{out}/rates.json"), "where another of the three files goes"),
+        (("--markdown", "{out}"), "is a folder"),
+    ],
+)
+def test_rates_check_their_files_first(arguments, said, tmp_path):
+    arguments = [argument.format(out=tmp_path) for argument in arguments]
+    assert said in complaint("rates", "--quick", "--out", str(tmp_path), *arguments)
+    assert not list(tmp_path.iterdir())
 
 
 def test_ctrl_c_shows_what_is_done(monkeypatch):

@@ -300,3 +300,40 @@ def test_a_method_that_leaves_much_of_the_budget_is_named():
 )
 def test_means_are_shown_to_the_first_digit_of_their_error(values, text):
     assert tables.mean_text(np.array(values)) == text
+
+
+# Intervals and counts, against hand-made ones
+
+
+def test_intervals_are_the_quantiles_of_the_resamples():
+    counts, errors = power_law(-0.5)
+    x = np.log(counts)
+    weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
+    drawn = np.log(slopes.resampled_means(errors)) @ weights
+    found = slopes.slope(counts, errors)
+    np.testing.assert_allclose((found.low, found.high), np.quantile(drawn, [0.025, 0.975]))
+    over, under = errors[:, 0], errors[:, -1]
+    pairs = slopes.resampled_means(over[:, None])[:, 0] / slopes.resampled_means(under[:, None], seed=1)[:, 0]
+    times = slopes.ratio(over, under)
+    np.testing.assert_allclose((times.low, times.high), np.quantile(pairs, [0.025, 0.975]))
+    assert times.high - times.low > 1e-3  # the same resamples of errors that move together would give no width
+    moved = slopes.ratio(3 * under, under)
+    assert moved.low < 3 < moved.high
+
+
+def test_what_lies_more_than_two_decades_back_does_not_count():
+    counts = np.geomspace(1e2, 1e5, 16)
+    bent = np.where(counts < 0.99e3, 50.0, (counts / 1e3) ** -0.5)[None] * np.ones((3, 1))
+    assert slopes.slope(counts, bent).value == pytest.approx(-0.5)
+
+
+def test_oracle_calls_of_an_inner_problem_are_means_over_the_seeds():
+    measured = runs.measure(subject("logistic"), fw.storc(), 3_000, 4)
+    steps = int(measured.steps[-1])
+    start = subject("logistic").start()
+    result = fw.minimize(
+        zoo.get("logistic").objective, zoo.get("logistic").constraint, start, steps=steps, algorithm=fw.storc(),
+        replicates=4, evaluate=False,
+    )  # fmt: skip
+    assert len(set(np.ravel(result.lmo_calls).tolist())) > 1
+    assert measured.counts["lmo_calls"][-1] == np.rint(np.mean(result.lmo_calls))

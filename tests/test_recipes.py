@@ -2,12 +2,16 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import onesfw as fw
+from onesfw import zoo
 from onesfw.algorithms import ALGORITHMS, SCHEDULES, SETTINGS
+from onesfw.batches import Sizes
+from onesfw.estimators import Now
 from onesfw.estimators.one_sample import Moments, adaptive_rho
 
 T = 64  # the horizon at which schedules are read, at t = 10
@@ -111,3 +115,44 @@ def test_the_adaptive_constant_has_a_cap():
     assert float(adaptive_rho(Moments(jnp.float32(1e9), jnp.float32(1.0)), jnp.float32(50.0))) == pytest.approx(
         100 / 148
     )
+
+
+# Batches whose size is a function
+
+
+def test_a_batch_of_three_is_three_whichever_way_it_is_given():
+    """Where z depends on x the baseline is the mean of all values seen: the same samples give the same run."""
+    problem = zoo.get("gaussian")
+    start = np.full(10, 0.1)
+    runs = [
+        fw.minimize(problem.objective, problem.constraint, start, steps=40, algorithm=algorithm, evaluate=False)
+        for algorithm in (fw.momentum_sfw(batch=3), fw.momentum_sfw(batch=lambda t: 3 + 0 * t))
+    ]
+    np.testing.assert_allclose(runs[0].x, runs[1].x, rtol=1e-9)
+    np.testing.assert_allclose(runs[0].state.estimate.baseline, runs[1].state.estimate.baseline, rtol=1e-9)
+
+
+def test_every_sample_of_a_batch_has_its_own_place_on_the_segment():
+    """Σ x⁴ has the change 4(x_t³ − x_{t−1}³): one place for 400 samples would miss it by far."""
+    objective = fw.Expectation(lambda x, z: jnp.sum(x**4), lambda key: jnp.zeros(()))
+    estimator = fw.one_sfw(correction="hessian", batch=lambda t: 400 + 0 * t).estimator(objective)
+    x, previous = jnp.array([1.0, -0.5]), jnp.array([-1.0, 2.0])
+    zero = jnp.int32(0)
+    for seed in range(3):
+        draws = estimator.draws(objective, jax.random.key(seed), jnp.int32(5))
+        now = Now(x, previous, draws, Sizes(zero, jnp.int32(400)), jnp.float32(0.0), jnp.int32(5))
+        d = np.asarray(estimator.update(objective, estimator.init(x), now).d)
+        along = np.linspace(0, 1, 1001)[:, None] * np.asarray(x - previous) + np.asarray(previous)
+        spread = (12 * along**2 * np.asarray(x - previous)).std(0) / np.sqrt(400)
+        np.testing.assert_array_less(np.abs(d - 4 * np.asarray(x**3 - previous**3)), 5 * spread)
+
+
+def test_storm_never_weighs_a_gradient_by_more_than_one():
+    """With small gradients c η² is far above 1; a_t is then 1, and d_t the plain stochastic gradient."""
+    rows = 1e-3 * np.random.default_rng(0).normal(size=(50, 3))
+    objective = fw.FiniteSum(lambda x, row: row @ x, rows, indices=np.arange(20))
+    run = fw.minimize(objective, fw.sets.L2Ball(1.0), np.zeros(3), steps=20, algorithm=fw.storm(c=1e6), evaluate=False)
+    np.testing.assert_allclose(run.state.estimate.d, rows[19], rtol=1e-9)
+    drifting = fw.FiniteSum(lambda x, row: 0.5 * jnp.sum((x - row) ** 2), rows, indices=np.arange(20))
+    run = fw.minimize(drifting, fw.sets.L2Ball(1.0), np.zeros(3), steps=20, algorithm=fw.storm(c=1e6), evaluate=False)
+    np.testing.assert_allclose(run.state.estimate.d, np.asarray(run.state.previous) - rows[19], rtol=1e-6, atol=1e-12)
