@@ -97,7 +97,8 @@ def convex_schedule(setting: str, schedule: str, known: Any) -> None:
     choose(schedule, known, "schedule")
     if setting != CONVEX and schedule != "paper":
         raise ValueError(
-            f"schedule={schedule!r} is a step rule of the convex setting; leave it out in the {setting} setting, or give eta="
+            f"schedule={schedule!r} is a step rule of the convex setting; leave it out in the {setting} setting, or "
+            "give eta="
         )
 
 
