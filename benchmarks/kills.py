@@ -29,7 +29,7 @@ LONGEST = 1.5  # seconds between the first step of a run and its end
 SERVER = """
 import os, sys
 sys.path.insert(0, {here!r})
-import jax, numpy, orbax.checkpoint, onesfw, onesfw.checkpoint, onesfw.driver, kills
+import jax, numpy, orbax.checkpoint, onesfw, onesfw.engine.checkpoint, onesfw.engine.host_loop, kills
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
@@ -49,8 +49,9 @@ def solve(folder: str, interval: float, chunk: float) -> None:
     import numpy as np
 
     import onesfw as fw
+    from onesfw.engine import checkpoint, host_loop
 
-    fw.checkpoint.INTERVAL, fw.driver.CHUNK_SECONDS = interval, chunk
+    checkpoint.INTERVAL, host_loop.CHUNK_SECONDS = interval, chunk
     rows = np.random.default_rng(0).standard_normal((200, 10)).astype(np.float32)
     result = fw.minimize(
         fw.FiniteSum(lambda x, row: jnp.logaddexp(0.0, row @ x) + 0.1 * jnp.sum(x**2), rows),

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import onesfw as fw
-from onesfw.compilation import compilations
+from onesfw.engine.programs import compilations
 
 RUNS = 7
 SIZES = ((20, 5_000, 1_000_000, 13.0), (1_000, 5_000, 200_000, 4.2), (20_000, 1_000, 20_000, 2.0))

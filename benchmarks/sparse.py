@@ -24,7 +24,7 @@ from sparse_data import generated
 from sparse_real import real_data
 from threadpoolctl import threadpool_limits
 
-from onesfw.sparse import CONSTRAINTS, SCHEDULES, Examples, Learner, Settings, evaluate, examples
+from onesfw.linear import CONSTRAINTS, SCHEDULES, Examples, Learner, Settings, evaluate, examples
 
 SGD = "SGDClassifier l1"
 

@@ -11,8 +11,8 @@ import numpy as np
 from sparse_common import ROWS, as_examples, constrained_optimum, installed, seconds, version
 from sparse_data import generated
 
-from onesfw.sparse import Examples, Learner, Settings, evaluate
-from onesfw.sparse.training import draw_order
+from onesfw.linear import Examples, Learner, Settings, evaluate
+from onesfw.linear.training import draw_order
 
 TARGETS = (1e-2, 1e-3, 1e-4)
 RADII = (30.0, 100.0)

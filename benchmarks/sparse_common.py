@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 
-from onesfw.sparse import LOSSES, Examples, Learner, Settings, evaluate, examples
-from onesfw.sparse.training import draw_order
+from onesfw.linear import LOSSES, Examples, Learner, Settings, evaluate, examples
+from onesfw.linear.training import draw_order
 
 ROWS = 50_000
 LOGISTIC = LOSSES["logistic"]
@@ -43,7 +43,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def passes(learner: Learner, data: Examples, count: int, seed: int = 0) -> Learner:
-    """Shuffled passes, as `onesfw.sparse.training.train` makes them."""
+    """Shuffled passes, as `onesfw.linear.training.train` makes them."""
     rng = np.random.default_rng(seed)
     for number in range(count):
         learner.learn_examples(data, draw_order(rng, data.size, 1, learner.table.size > 0 and number > 0))

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sparse_common import as_examples, constrained_optimum, installed, passes, seconds, version
 from sparse_data import real
 
-from onesfw.sparse import Examples, Learner, Settings, evaluate
+from onesfw.linear import Examples, Learner, Settings, evaluate
 
 
 def radially(coef: np.ndarray, radius: float) -> np.ndarray:

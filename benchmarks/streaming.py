@@ -37,7 +37,7 @@ import json, sys, time
 import numpy as np
 from onesfw.data.cache import RowCache
 from onesfw.data.chunks import order_of
-from onesfw.sparse import Learner, Settings
+from onesfw.linear import Learner, Settings
 path, radius, passes = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 cache = RowCache(path)
 chunks = [

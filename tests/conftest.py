@@ -17,13 +17,13 @@ SOURCES = hashlib.sha256(
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{SOURCES.hexdigest()[:16]}"))
 
 # Modules that tests share explain their failures as tests do.
-pytest.register_assert_rewrite(*(path.stem for path in Path(__file__).parent.glob("*_checks.py")), "hostile")
+pytest.register_assert_rewrite(*(path.stem for path in (Path(__file__).parent / "helpers").glob("*.py")))
 
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("fixed")
 
 # What these say about bits and speed they must say about the code that users run.
-OPTIMISED = {"test_driver", "test_checkpoint", "test_rates"}
+OPTIMISED = {"test_host_loop", "test_checkpoint", "test_rates"}
 
 
 @pytest.fixture(autouse=True, scope="module")

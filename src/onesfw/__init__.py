@@ -1,44 +1,41 @@
-"""onesfw: constrained stochastic optimisation from one sample per iteration, without projections."""
+"""onesfw: constrained stochastic optimisation from one sample per iteration, without projections.
+
+Importing the package loads nothing else: a name loads its room when it is first asked for, so that `onesfw --help`
+need not wait for JAX.
+"""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-from onesfw import sets, submodular, theory, zoo
-from onesfw.algorithms import (
-    Algorithm,
-    frank_wolfe,
-    minibatch_sfw,
-    momentum_sfw,
-    normalized_fw,
-    one_sfw,
-    online_fw,
-    projected_sgd,
-    saga_fw,
-    scg_plus_plus,
-    spider_fw,
-    storc,
-    storm,
-    svfw,
-    svrf,
-)
-from onesfw.objectives import Expectation, FiniteSum, NonOblivious
-from onesfw.result import Result, Trace
-from onesfw.solve import maximize, minimize
-from onesfw.status import Status
-from onesfw.submodular.extension import MultilinearExtension
-from onesfw.submodular.select import Selection, select
+if TYPE_CHECKING:
+    from onesfw import linear, sets, submodular, theory, zoo
+    from onesfw.algorithms import (
+        Algorithm,
+        frank_wolfe,
+        minibatch_sfw,
+        momentum_sfw,
+        normalized_fw,
+        one_sfw,
+        online_fw,
+        projected_sgd,
+        saga_fw,
+        scg_plus_plus,
+        spider_fw,
+        storc,
+        storm,
+        svfw,
+        svrf,
+    )
+    from onesfw.engine.solve import maximize, minimize
+    from onesfw.linear.path import radius_path
+    from onesfw.objectives import Expectation, FiniteSum, NonOblivious
+    from onesfw.results.result import Result
+    from onesfw.results.status import Status
+    from onesfw.results.trace import Trace
+    from onesfw.submodular.extension import MultilinearExtension
+    from onesfw.submodular.select import Selection, select
 
 __version__ = "0.1.0"
-
-LAZY = {"radius_path": "onesfw.sparse.path"}  # what needs numba loads it when it is asked for
-
-
-def __getattr__(name: str) -> Any:
-    """The public names that are imported late."""
-    if name not in LAZY:
-        raise AttributeError(f"module 'onesfw' has no attribute {name!r}")
-    return getattr(import_module(LAZY[name]), name)
-
 
 __all__ = [
     "Algorithm",
@@ -51,6 +48,7 @@ __all__ = [
     "Status",
     "Trace",
     "frank_wolfe",
+    "linear",
     "maximize",
     "minibatch_sfw",
     "minimize",
@@ -73,3 +71,34 @@ __all__ = [
     "theory",
     "zoo",
 ]
+
+_ROOMS = ("linear", "sets", "submodular", "theory", "zoo")
+_HOMES = {
+    "maximize": "engine.solve",
+    "minimize": "engine.solve",
+    "radius_path": "linear.path",
+    "Expectation": "objectives",
+    "FiniteSum": "objectives",
+    "NonOblivious": "objectives",
+    "Result": "results.result",
+    "Status": "results.status",
+    "Trace": "results.trace",
+    "MultilinearExtension": "submodular.extension",
+    "Selection": "submodular.select",
+    "select": "submodular.select",
+}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, from the room it lives in; the recipes live in `algorithms`."""
+    if name not in __all__:
+        raise AttributeError(f"module 'onesfw' has no attribute {name!r}")
+    if name in _ROOMS:
+        return import_module(f"onesfw.{name}")
+    value = getattr(import_module(f"onesfw.{_HOMES.get(name, 'algorithms')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -13,7 +13,7 @@ from onesfw.algorithms.base import (
     NONMONOTONE_DR,
     Algorithm,
 )
-from onesfw.algorithms.full_gradient import frank_wolfe
+from onesfw.algorithms.exact import frank_wolfe
 from onesfw.algorithms.momentum import (
     MINIBATCH_SCHEDULES,
     MOMENTUM_SCHEDULES,
@@ -21,11 +21,11 @@ from onesfw.algorithms.momentum import (
     minibatch_sfw,
     momentum_sfw,
 )
-from onesfw.algorithms.one_sample import PRESETS, one_sfw
-from onesfw.algorithms.one_sample import SCHEDULES as ONE_SFW_SCHEDULES
 from onesfw.algorithms.online import ONLINE_SCHEDULES, online_fw
 from onesfw.algorithms.path_integrated import PATH_ETAS, SPIDER_SCHEDULES, normalized_fw, scg_plus_plus, spider_fw
 from onesfw.algorithms.projected import projected_sgd, storm
+from onesfw.algorithms.single_sample import PRESETS, one_sfw
+from onesfw.algorithms.single_sample import SCHEDULES as ONE_SFW_SCHEDULES
 from onesfw.algorithms.snapshots import SVRF_SCHEDULES, saga_fw, storc, svfw, svrf
 
 ALGORITHMS: dict[str, Callable[..., Algorithm]] = {

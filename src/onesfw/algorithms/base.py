@@ -8,9 +8,9 @@ from typing import Any
 
 from onesfw import capabilities, schedules
 from onesfw.arguments import choose, whole_number
-from onesfw.batches import MOST_SAMPLES
 from onesfw.estimators import Estimator, OracleCounts
-from onesfw.schedules import Schedule
+from onesfw.schedules.rates import Schedule
+from onesfw.schedules.sizes import MOST_SAMPLES
 from onesfw.steps import Step
 
 CONVEX, NONCONVEX, DR_SUBMODULAR, NONMONOTONE_DR = "convex", "nonconvex", "dr_submodular", "nonmonotone_dr"

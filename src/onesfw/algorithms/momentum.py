@@ -17,13 +17,13 @@ from onesfw.algorithms.base import (
     convex_schedule,
     given_or,
 )
-from onesfw.algorithms.one_sample import averaging, shown
+from onesfw.algorithms.single_sample import averaging, shown
 from onesfw.arguments import number, whole_number
-from onesfw.batches import Batches, as_sizes
 from onesfw.capabilities import DENSITY
 from onesfw.estimators import Batched, NoChange, NoChangeWithScore
 from onesfw.estimators.corrections import Correction
-from onesfw.schedules import Schedule
+from onesfw.schedules.rates import Schedule
+from onesfw.schedules.sizes import Batches, as_sizes
 from onesfw.steps import BelowStep, ContinuousGreedyStep, FrankWolfeStep, Step
 
 

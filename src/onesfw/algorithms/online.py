@@ -8,7 +8,7 @@ from onesfw import schedules
 from onesfw.algorithms.base import CONVEX, Algorithm, choose_setting, given_or
 from onesfw.arguments import choose, whole_number
 from onesfw.estimators import RunningAverage
-from onesfw.schedules import Schedule
+from onesfw.schedules.rates import Schedule
 from onesfw.steps import FrankWolfeStep
 
 ONLINE_SCHEDULES: dict[str, Schedule] = {

@@ -17,11 +17,11 @@ from onesfw.algorithms.base import (
     convex_schedule,
     given_or,
 )
-from onesfw.algorithms.one_sample import correction_for
+from onesfw.algorithms.single_sample import correction_for
 from onesfw.arguments import choose, number
-from onesfw.batches import Batches, as_sizes
 from onesfw.estimators import Batched, SameSample
-from onesfw.schedules import Numbers, Schedule
+from onesfw.schedules.rates import Numbers, Schedule
+from onesfw.schedules.sizes import Batches, as_sizes
 from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, NormalizedStep
 
 SPIDER_SCHEDULES: dict[str, Schedule] = {

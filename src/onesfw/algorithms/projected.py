@@ -8,10 +8,10 @@ import numpy as np
 
 from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, given_or
 from onesfw.algorithms.momentum import plain_gradient
-from onesfw.algorithms.one_sample import averaging, shown
+from onesfw.algorithms.single_sample import averaging, shown
 from onesfw.arguments import number, whole_number
 from onesfw.estimators import Storm
-from onesfw.schedules import Schedule, constant
+from onesfw.schedules.rates import Schedule, constant
 from onesfw.steps import ProjectedStep
 
 

@@ -11,9 +11,9 @@ from onesfw import schedules
 from onesfw.algorithms.base import CONVEX, NONCONVEX, Algorithm, choose_setting, given_or
 from onesfw.algorithms.path_integrated import doubling
 from onesfw.arguments import choose, number, whole_number
-from onesfw.batches import Batches, Epochs, as_sizes
 from onesfw.estimators import Saga, Snapshot
-from onesfw.schedules import Numbers, Schedule
+from onesfw.schedules.rates import Numbers, Schedule
+from onesfw.schedules.sizes import Batches, Epochs, as_sizes
 from onesfw.steps import FrankWolfeStep, SlidingStep
 
 HAZAN_LUO = "Hazan, Luo: Variance-Reduced and Projection-Free Stochastic Optimization, ICML 2016"

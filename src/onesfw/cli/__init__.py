@@ -9,20 +9,20 @@ from typing import Any, cast
 
 import typer
 
-from onesfw.cli.bounds import EXAMPLES as BOUNDS_EXAMPLES
-from onesfw.cli.bounds import bounds_command
-from onesfw.cli.compare import EXAMPLES as COMPARE_EXAMPLES
-from onesfw.cli.compare import compare_command
-from onesfw.cli.fit import EXAMPLES as FIT_EXAMPLES
-from onesfw.cli.fit import fit_command
-from onesfw.cli.list import list_command
-from onesfw.cli.predict import EXAMPLES as PREDICT_EXAMPLES
-from onesfw.cli.predict import predict_command
-from onesfw.cli.rates import EXAMPLES as RATES_EXAMPLES
-from onesfw.cli.rates import rates_command
-from onesfw.cli.select import EXAMPLES as SELECT_EXAMPLES
-from onesfw.cli.select import select_command
-from onesfw.cli.solve import EXAMPLES, solve_command
+from onesfw.cli.bounds_command import EXAMPLES as BOUNDS_EXAMPLES
+from onesfw.cli.bounds_command import bounds_command
+from onesfw.cli.compare_command import EXAMPLES as COMPARE_EXAMPLES
+from onesfw.cli.compare_command import compare_command
+from onesfw.cli.fit_command import EXAMPLES as FIT_EXAMPLES
+from onesfw.cli.fit_command import fit_command
+from onesfw.cli.list_command import list_command
+from onesfw.cli.predict_command import EXAMPLES as PREDICT_EXAMPLES
+from onesfw.cli.predict_command import predict_command
+from onesfw.cli.rates_command import EXAMPLES as RATES_EXAMPLES
+from onesfw.cli.rates_command import rates_command
+from onesfw.cli.select_command import EXAMPLES as SELECT_EXAMPLES
+from onesfw.cli.select_command import select_command
+from onesfw.cli.solve_command import EXAMPLES, solve_command
 
 UsageError = cast(
     type[Exception], typer.BadParameter.__bases__[0]

@@ -12,7 +12,7 @@ import numpy as np
 from onesfw import sets, trees
 from onesfw.algorithms import ALGORITHMS, KNOWN_SETTINGS, Algorithm
 from onesfw.arguments import choose, nearest
-from onesfw.cli.list import sets as known_sets
+from onesfw.cli.list_command import sets as known_sets
 from onesfw.cli.problems import Task
 from onesfw.sets.base import is_shape, known
 from onesfw.trees import Tree

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from onesfw.jsonable import plain
-from onesfw.report import nonzeros, suboptimality
-from onesfw.result import TRACE_FIELDS, Result
-from onesfw.status import Status
+from onesfw.results.jsonable import plain
+from onesfw.results.report import nonzeros, suboptimality
+from onesfw.results.result import Result
+from onesfw.results.status import Status
+from onesfw.results.trace import TRACE_FIELDS
 
 COUNTS = ("steps", "samples", "gradients", "hvps", "lmo_calls", "seconds", "evaluation_seconds", "failed_step")
 MEASURES = ("value", "value_stderr", "gap", "gap_stderr")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onesfw.arguments import choose, whole_number
-from onesfw.cli.edges import COLUMN, read_edges
-from onesfw.cli.rows import ENDINGS, LeftOut, Rows, read_rows
-from onesfw.pictures import save_figure
-from onesfw.storage import whole_file
+from onesfw.data.edges import COLUMN, read_edges
+from onesfw.data.table_rows import ENDINGS, LeftOut, Rows, read_rows
+from onesfw.files import whole_file
+from onesfw.results.pictures import save_figure
 from onesfw.submodular import (
     FacilityLocation,
     FeatureBased,

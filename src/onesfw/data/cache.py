@@ -19,7 +19,7 @@ import numpy as np
 
 from onesfw.data.batch import csr
 from onesfw.data.chunks import Chunk
-from onesfw.storage import check_target
+from onesfw.files import check_target
 
 MAGIC = b"onesfw rows, version 1\n"
 TAIL = 8 + 32 + len(MAGIC)

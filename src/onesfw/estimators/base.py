@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Set
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import equinox as eqx
 import numpy as np
@@ -18,6 +18,36 @@ class OracleCounts(NamedTuple):
     samples: int
     gradients: int
     hvps: int
+
+
+class SizeTotals(Protocol):
+    """Sums of sample sizes over the first steps of a run."""
+
+    @property
+    def anew(self) -> int:
+        """Samples of estimates that start anew."""
+
+    @property
+    def batch(self) -> int:
+        """Samples of the steps' own averages."""
+
+    @property
+    def starts(self) -> int:
+        """Steps at which an estimate starts anew."""
+
+
+class SampleSizes(Protocol):
+    """t ↦ sample sizes on the host, as `onesfw.schedules.Batches` gives them."""
+
+    @property
+    def uses_horizon(self) -> bool:
+        """Whether the sizes depend on T."""
+
+    def __call__(self, t: np.ndarray, horizon: int) -> Tree:
+        """Arrays `anew` and `batch`: the sizes at steps `t` of a run of `horizon` steps."""
+
+    def totals(self, steps: int, horizon: int) -> SizeTotals:
+        """The sums over steps 1, …, `steps`."""
 
 
 class Now(NamedTuple):

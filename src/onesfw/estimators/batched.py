@@ -12,9 +12,8 @@ import numpy as np
 from jax import lax
 
 from onesfw import trees
-from onesfw.batches import Batches, Sizes
 from onesfw.capabilities import FULL_GRADIENT
-from onesfw.estimators.base import Estimator, Now, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts, SampleSizes
 from onesfw.estimators.corrections import Correction, Increment
 from onesfw.estimators.sampling import block_size, mean_over, still_sound
 from onesfw.trees import Array, Tree
@@ -40,7 +39,7 @@ class Batched(Estimator):
 
     cheap: ClassVar[bool] = False
     correction: Correction
-    batches: Batches = eqx.field(static=True)
+    batches: SampleSizes = eqx.field(static=True)
     path: bool = eqx.field(static=True, default=False)
     """Whether ρ is 0 between new starts: only Δ̃ is then asked of the objective, and counted."""
     full: bool = eqx.field(static=True, default=False)
@@ -61,7 +60,7 @@ class Batched(Estimator):
         samples, places = jax.random.split(key)
         return samples, places
 
-    def plan(self, t: np.ndarray, horizon: int) -> Sizes:
+    def plan(self, t: np.ndarray, horizon: int) -> Tree:
         return self.batches(t, horizon)
 
     def update(self, objective: Any, state: State, now: Now) -> State:

@@ -12,9 +12,8 @@ import numpy as np
 from jax import lax
 
 from onesfw import trees
-from onesfw.batches import Batches, Sizes
 from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS
-from onesfw.estimators.base import Estimator, Now, OracleCounts
+from onesfw.estimators.base import Estimator, Now, OracleCounts, SampleSizes
 from onesfw.estimators.sampling import block_size, mean_over, still_sound
 from onesfw.trees import Array, Tree
 
@@ -38,7 +37,7 @@ class Snapshot(Estimator):
     """
 
     cheap: ClassVar[bool] = False
-    batches: Batches = eqx.field(static=True)
+    batches: SampleSizes = eqx.field(static=True)
     full: bool = eqx.field(static=True, default=True)
 
     @property
@@ -56,7 +55,7 @@ class Snapshot(Estimator):
     def draws(self, objective: Any, key: Array, t: Array) -> Array:
         return jax.random.split(key)[0]
 
-    def plan(self, t: np.ndarray, horizon: int) -> Sizes:
+    def plan(self, t: np.ndarray, horizon: int) -> Tree:
         return self.batches(t, horizon)
 
     def update(self, objective: Any, state: State, now: Now) -> State:

@@ -11,11 +11,11 @@ from onesfw.experiments import noise, tuning
 from onesfw.experiments.claims import TITLES
 from onesfw.experiments.export import comparison_content
 from onesfw.experiments.findings import Finding, findings, findings_grid, losses
+from onesfw.experiments.grids import Grid, markdown
 from onesfw.experiments.page import Report, Section, seeds_text, versions, write_page
 from onesfw.experiments.rates import QUICK, Rates, claims_grid, submodular_grid
-from onesfw.experiments.tables import Grid, markdown
-from onesfw.jsonable import plain
-from onesfw.storage import write_whole
+from onesfw.files import write_whole
+from onesfw.results.jsonable import plain
 
 WIDTH = 120
 TITLE = "Stochastic Frank-Wolfe: the claims and the measurements"

@@ -7,7 +7,7 @@ from typing import Any
 from onesfw.experiments.compare import Comparison, rise
 from onesfw.experiments.runs import COUNTS, Curve
 from onesfw.experiments.slopes import Slope, standard_error
-from onesfw.jsonable import plain
+from onesfw.results.jsonable import plain
 
 
 def comparison_content(comparison: Comparison) -> dict[str, Any]:

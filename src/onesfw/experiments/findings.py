@@ -9,12 +9,12 @@ import numpy as np
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, NONCONVEX
 from onesfw.experiments import tuning
 from onesfw.experiments.compare import Comparison, rise
+from onesfw.experiments.grids import Grid, final_of, number_text, ratio_text, slope_text
 from onesfw.experiments.methods import REFERENCE
 from onesfw.experiments.page import Section
 from onesfw.experiments.rates import QUICK, Rates
 from onesfw.experiments.runs import Curve
 from onesfw.experiments.slopes import ratio
-from onesfw.experiments.tables import Grid, final_of, number_text, ratio_text, slope_text
 
 EXPECTED_RATIOS = {"momentum_sfw": 5.0, "minibatch_sfw": 5.0, "spider_fw": 1.5}
 EXPECTED_ON = ("logistic", "quadratic-interior", "quadratic-face")

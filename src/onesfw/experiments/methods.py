@@ -11,7 +11,7 @@ import jax
 from onesfw import capabilities
 from onesfw.algorithms import ALGORITHMS, CONVEX, SCHEDULES, SETTINGS, Algorithm
 from onesfw.arguments import nearest
-from onesfw.build import build_run, starting_point
+from onesfw.engine.checks import build_run, starting_point
 from onesfw.experiments import budgets
 from onesfw.experiments.subject import Subject
 

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw.experiments.compare import Comparison, Plan, prepare
+from onesfw.experiments.grids import Grid, mean_text, number_text, ratio_text
 from onesfw.experiments.methods import REFERENCE
 from onesfw.experiments.slopes import ratio
 from onesfw.experiments.subject import Subject
-from onesfw.experiments.tables import Grid, mean_text, number_text, ratio_text
 from onesfw.trees import Array
 from onesfw.zoo import quadratics
 from onesfw.zoo.base import Problem

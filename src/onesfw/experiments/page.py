@@ -16,8 +16,8 @@ import numpy as np
 
 from onesfw.algorithms import ALGORITHMS
 from onesfw.experiments.compare import Comparison
+from onesfw.experiments.grids import Grid, comparison_grid
 from onesfw.experiments.runs import LABELS, LOGARITHMIC, Curve
-from onesfw.experiments.tables import Grid, comparison_grid
 
 BAND = (0.1, 0.9)  # quantiles over the seeds
 DIGITS = 5
@@ -92,7 +92,7 @@ def page(report: Report) -> str:
 
 def write_page(report: Report, path: str | Path) -> None:
     """Write the page whole or not at all."""
-    from onesfw.storage import write_whole
+    from onesfw.files import write_whole
 
     write_whole(path, page(report).encode())
 

@@ -13,9 +13,9 @@ from onesfw.experiments import noise, tuning
 from onesfw.experiments.budgets import BY_GRADIENTS
 from onesfw.experiments.claims import CLAIMS, TITLES, UTILITY, claim
 from onesfw.experiments.compare import Announce, Comparison, Plan, carry_out, prepare, rise
+from onesfw.experiments.grids import MISSING, Grid, mean_text, slope_text
 from onesfw.experiments.runs import LABELS, Curve
 from onesfw.experiments.subject import Subject
-from onesfw.experiments.tables import MISSING, Grid, mean_text, slope_text
 
 
 @dataclass(frozen=True)

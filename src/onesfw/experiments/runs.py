@@ -9,12 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from onesfw import solve
 from onesfw.algorithms import DR_SUBMODULAR, MAXIMISED, Algorithm
+from onesfw.engine import solve
 from onesfw.experiments import budgets
 from onesfw.experiments.subject import Subject, flat
-from onesfw.result import Result
-from onesfw.status import Status
+from onesfw.results.result import Result
+from onesfw.results.status import Status
 from onesfw.steps import ContinuousGreedyStep
 
 COUNTS = ("samples", "gradients", "hvps", "lmo_calls")

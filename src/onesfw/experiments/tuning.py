@@ -10,10 +10,10 @@ import numpy as np
 from onesfw import schedules
 from onesfw.algorithms import CONVEX, Algorithm, one_sfw
 from onesfw.experiments.compare import Announce
+from onesfw.experiments.grids import Grid, mean_text, ratio_text
 from onesfw.experiments.runs import measure
 from onesfw.experiments.slopes import Slope, ratio
 from onesfw.experiments.subject import Subject
-from onesfw.experiments.tables import Grid, mean_text, ratio_text
 
 PAPER = "paper: 1/(t−1), 1/t"
 PROBLEMS = (

@@ -5,7 +5,7 @@ from onesfw.sets.base import ConvexSet, VectorSet
 from onesfw.sets.boxes import Box, Knapsack
 from onesfw.sets.combinators import Product, Scaled, Shifted
 from onesfw.sets.matrices import MatrixSet, NuclearBall, Spectrahedron, SpectralBall
-from onesfw.sets.matroids import MatroidPolytope
+from onesfw.sets.matroid_polytope import MatroidPolytope
 from onesfw.sets.permutations import Birkhoff, Permutahedron
 from onesfw.sets.polytopes import Polytope, VertexHull
 from onesfw.sets.simplices import Simplex, SubSimplex

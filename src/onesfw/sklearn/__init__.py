@@ -2,6 +2,6 @@
 
 from onesfw.sklearn.classifier import OneSFWClassifier
 from onesfw.sklearn.regressor import OneSFWRegressor
-from onesfw.submodular.selector import SubmodularSelector
+from onesfw.sklearn.selector import SubmodularSelector
 
 __all__ = ["OneSFWClassifier", "OneSFWRegressor", "SubmodularSelector"]

@@ -14,9 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from onesfw.sklearn.linear import LinearOneSFW
-from onesfw.sparse import LOSSES, Examples, examples
-from onesfw.sparse.examples import read_only
+from onesfw.linear import LOSSES, Examples, examples
+from onesfw.linear.examples import read_only
+from onesfw.sklearn.linear_base import LinearOneSFW
 
 
 class OneSFWClassifier(ClassifierMixin, LinearOneSFW):

@@ -10,8 +10,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from onesfw.sklearn.linear import LinearOneSFW
-from onesfw.sparse import LOSSES, Examples, examples
+from onesfw.linear import LOSSES, Examples, examples
+from onesfw.sklearn.linear_base import LinearOneSFW
 
 
 class OneSFWRegressor(RegressorMixin, LinearOneSFW):

@@ -17,7 +17,7 @@ import numpy as np
 from onesfw.submodular.base import Function
 from onesfw.submodular.coverage import Coverage
 from onesfw.submodular.matroids import Matroid
-from onesfw.submodular.rows import RowFunction
+from onesfw.submodular.row_functions import RowFunction
 
 ROUNDS = 100  # Frank-Wolfe iterates of the relaxation, fewer on very many entries
 LEAST_ROUNDS = 20

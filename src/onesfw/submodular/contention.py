@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from onesfw.arguments import number
+from onesfw.engine.keys import generator
 from onesfw.sets import Knapsack
 from onesfw.submodular.base import as_point
 from onesfw.submodular.matroids import Matroid, PartitionMatroid, UniformMatroid
-from onesfw.submodular.seeds import generator
 
 Scheme = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
 TOLERANCE = 1e-5  # by which a point that was found in float32 may break a constraint

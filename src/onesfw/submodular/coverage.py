@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from onesfw.submodular.base import State, as_mask, unchecked
-from onesfw.submodular.rows import RowFunction, Stepper, as_sparse, check_size, row_weights
+from onesfw.submodular.row_functions import RowFunction, Stepper, as_sparse, check_size, row_weights
 from onesfw.trees import Array, Tree
 
 

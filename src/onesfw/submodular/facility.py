@@ -12,7 +12,15 @@ import scipy.sparse as sp
 from jax import lax
 
 from onesfw.submodular.base import State, as_mask
-from onesfw.submodular.rows import LARGEST, MOST_ENTRIES, RowFunction, Stepper, as_sparse, check_size, row_weights
+from onesfw.submodular.row_functions import (
+    LARGEST,
+    MOST_ENTRIES,
+    RowFunction,
+    Stepper,
+    as_sparse,
+    check_size,
+    row_weights,
+)
 from onesfw.submodular.similarities import similarities
 from onesfw.trees import Array, Tree
 

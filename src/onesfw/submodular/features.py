@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from onesfw.arguments import choose, number
 from onesfw.objectives.indices import uniform_index
 from onesfw.submodular.base import Function, State, as_mask
-from onesfw.submodular.rows import check_size, row_weights
+from onesfw.submodular.row_functions import check_size, row_weights
 from onesfw.submodular.similarities import feature_matrix
 from onesfw.trees import Array, Tree
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from onesfw.arguments import choose, number, whole_number
+from onesfw.engine.keys import generator, seed_of
 from onesfw.submodular.base import Function, State
 from onesfw.submodular.influence import Influence
 from onesfw.submodular.matroids import Builder, Matroid
-from onesfw.submodular.seeds import generator, seed_of
 
 METHODS = ("lazy", "plain", "stochastic")
 

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw.arguments import real, whole_number
+from onesfw.engine.keys import seed_of
 from onesfw.sets.host import on_host
 from onesfw.submodular.base import Estimate, Function, State, as_mask
 from onesfw.submodular.coverage import Coverage
-from onesfw.submodular.seeds import seed_of
 from onesfw.trees import Array, Tree
 
 AVERAGED = 10_000  # reverse-reachable sets that stand for the expectation on the host

@@ -25,7 +25,7 @@ from onesfw.submodular.coverage import Coverage
 from onesfw.submodular.custom import SetFunction
 from onesfw.submodular.influence import Influence
 from onesfw.submodular.matroids import Matroid
-from onesfw.submodular.rows import RowFunction
+from onesfw.submodular.row_functions import RowFunction
 
 GLANCES = 256  # rows, or sets drawn from x, that a point of the trace is measured on
 GLANCED_SETS, GLANCED_ENTRIES = 10_000, 500_000  # the same for reverse-reachable sets

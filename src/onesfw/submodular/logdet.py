@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from onesfw.sets.host import on_host
 from onesfw.submodular.base import Function, State, as_mask
-from onesfw.submodular.rows import LARGEST
+from onesfw.submodular.row_functions import LARGEST
 from onesfw.submodular.threads import quietly
 from onesfw.trees import Array, Tree
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from onesfw.engine.keys import generator, seed_of
 from onesfw.submodular.base import Function, as_point
 from onesfw.submodular.matroids import LaminarMatroid, Matroid, PartitionMatroid, UniformMatroid
-from onesfw.submodular.seeds import generator, seed_of
 
 WHOLE = 1e-9  # an entry this near to 0 or 1 counts as whole
 ACCURACY = 1e-6  # of x as a mixture of bases

@@ -10,16 +10,15 @@ import numpy as np
 
 from onesfw.algorithms import DR_SUBMODULAR, Algorithm
 from onesfw.arguments import choose, whole_number
-from onesfw.build import as_key
+from onesfw.engine.keys import as_key, seed_of
 from onesfw.progress import ProgressBar
-from onesfw.result import Trace
+from onesfw.results.trace import Trace
 from onesfw.submodular.base import Estimate, Function
 from onesfw.submodular.custom import SetFunction
 from onesfw.submodular.greedy import check_pair
 from onesfw.submodular.judges import Judge, estimate, judge_of
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.rounding import Grouped, deterministic_pipage, pipage, swap_round
-from onesfw.submodular.seeds import seed_of
 from onesfw.submodular.sources import Source, source_of
 from onesfw.submodular.two_phases import Point, TwoPhases
 
@@ -237,8 +236,8 @@ def by_recipe(
     run: TwoPhases, function: Function, matroid: Matroid, algorithm: Algorithm, key: Any
 ) -> tuple[Point, int]:
     """The first phase by `maximize` with a recipe; its x, d and a base go over to the second phase."""
+    from onesfw.engine.solve import maximize
     from onesfw.sets import MatroidPolytope
-    from onesfw.solve import maximize
     from onesfw.submodular.extension import MultilinearExtension
 
     result = maximize(

@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onesfw.compilation import Program
+from onesfw.engine.programs import Program
 from onesfw.estimators import Hessian
 from onesfw.submodular.base import Function
 from onesfw.submodular.coverage import Coverage
 from onesfw.submodular.extension import MultilinearExtension
 from onesfw.submodular.influence import Influence, Sets
 from onesfw.submodular.logdet import LogDet, all_marginals
-from onesfw.submodular.rows import RowFunction, Stepper
+from onesfw.submodular.row_functions import RowFunction, Stepper
 from onesfw.trees import Array
 
 BLOCK = 1 << 16  # rows whose numbers are drawn at once

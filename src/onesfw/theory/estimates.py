@@ -16,7 +16,8 @@ import numpy as np
 from onesfw import capabilities, trees
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, one_sfw
 from onesfw.arguments import whole_number
-from onesfw.build import as_key, check_continuous_greedy, member, require_types, starting_point
+from onesfw.engine.checks import check_continuous_greedy, member, require_types, starting_point
+from onesfw.engine.keys import as_key
 from onesfw.objectives import FiniteSum, Objective, Surrogate
 from onesfw.sets import ConvexSet
 from onesfw.theory.constants import Constants

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 from onesfw.arguments import choose
-from onesfw.zoo import coverage, gaussian, least_squares, logistic, quadratics, sigmoid, submodular
+from onesfw.zoo import gaussian, least_squares, logistic, multilinear, nqp, quadratics, sigmoid
 from onesfw.zoo.base import Optimum, Problem
 
 __all__ = ["Optimum", "Problem", "get", "names", "summaries"]
@@ -24,10 +24,10 @@ PROBLEMS: dict[str, tuple[str, Callable[[str, str], Problem]]] = {
     "quadratic-noisy": ("quadratic-face with twenty times its noise", quadratics.noisy),
     "sigmoid": ("sigmoid loss over an l1 ball, r = 5: non-convex, n = 2,000, d = 20", sigmoid.sigmoid),
     "indefinite": ("indefinite quadratic over a box, d = 15: non-convex", quadratics.indefinite),
-    "nqp": ("DR-submodular quadratic over a knapsack, d = 20: maximised", submodular.nqp),
+    "nqp": ("DR-submodular quadratic over a knapsack, d = 20: maximised", nqp.nqp),
     "coverage": (
         "weighted coverage, multilinear extension, 5 of 20 elements: DR-submodular, maximised",
-        coverage.coverage,
+        multilinear.coverage,
     ),
     "gaussian": ("samples that depend on x: N(x, 0.25 I) over the simplex, d = 10", gaussian.gaussian),
 }

@@ -1,0 +1,189 @@
+"""`onesfw solve`: run one problem, print a table or JSON, save a plot or the result."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, sentence, sentences
+
+if TYPE_CHECKING:
+    from onesfw.cli.problems import Task
+    from onesfw.results.result import Result
+
+BROKEN_DOWN = 1
+EXAMPLES = """[bold]Examples[/bold]
+
+onesfw solve logistic --steps 200000 --plot out/logistic.png
+
+onesfw solve logistic --set L2Ball --radius 2 --algorithm frank_wolfe --steps 1000
+
+onesfw solve nqp --steps 1e5 --replicates 10 --seed 7
+
+onesfw solve my_problem.py --steps 1e6 --time-limit 60 --save out/result.safetensors
+
+onesfw solve my_problem.py:portfolio --json > portfolio.json
+
+[bold]A file of your own[/bold] defines [cyan]objective[/cyan] and [cyan]constraint[/cyan], and may define \
+[cyan]x0[/cyan], [cyan]setting[/cyan] and [cyan]sense[/cyan] (minimize or maximize). file.py:name takes a Problem, a \
+function that returns one, or a pair (objective, constraint).
+
+[bold]Exit codes[/bold]: 0 done, 1 a NaN or an infinity ended the run, 2 a mistake in the call, 130 Ctrl-C (the table \
+shows the last feasible iterate)."""
+
+
+def whole(text: str) -> int:
+    """A whole number; 1e6 and 1_000_000 count as one."""
+    try:
+        value = float(text)
+        if value == int(value):
+            return int(text) if text.lstrip("+-").isdigit() else int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise typer.BadParameter(f"{text!r} is not a whole number")
+
+
+def count_or_log(text: str) -> int | str:
+    """A whole number, or the word log."""
+    return text if text == "log" else whole(text)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where the result goes."""
+
+    plot: Path | None
+    save: Path | None
+    as_json: bool
+    quiet: bool
+
+    def check(self) -> None:
+        """Raise a sentence where a file cannot be written, before a run is spent on it."""
+        from onesfw.files import check_target
+        from onesfw.results.pictures import picture_ending
+
+        if self.plot is not None:
+            picture_ending(self.plot)
+        for path in (self.plot, self.save):
+            if path is not None:
+                check_target(path)
+
+
+def solve_command(
+    problem: str = typer.Argument(
+        ..., metavar="PROBLEM", help="A name that `onesfw list problems` shows, or file.py, or file.py:name."
+    ),
+    steps: Any = typer.Option("100000", parser=whole, metavar="N", help="The number of iterations; 1e6 is understood."),
+    seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of all randomness."),
+    algorithm: str = typer.Option(None, metavar="NAME", help="One of `onesfw list algorithms`; default one_sfw."),
+    setting: str = typer.Option(
+        None, metavar="NAME", help="convex, nonconvex, dr_submodular or nonmonotone_dr; default the problem's."
+    ),
+    set_name: str = typer.Option(None, "--set", metavar="NAME", help="Another set of the same shape, such as L1Ball."),
+    radius: float = typer.Option(None, metavar="R", help="The radius, or total, of --set or of the problem's own set."),
+    gap_tol: float = typer.Option(None, metavar="TOL", help="Stop when the Frank-Wolfe gap is surely below this."),
+    time_limit: float = typer.Option(None, metavar="SECONDS", help="Stop after so many seconds, compilation excluded."),
+    replicates: Any = typer.Option(None, parser=whole, metavar="N", help="Run N seeds; show the median and the range."),
+    every: Any = typer.Option("log", parser=count_or_log, metavar="N|log", help="How often to evaluate."),
+    float64: bool = typer.Option(False, "--float64", help="Compute in double precision."),
+    plot: Path = typer.Option(None, metavar="PATH", help="Save a picture: .png, .pdf or .svg."),
+    save: Path = typer.Option(None, metavar="PATH", help="Save the result, x included, for Result.load(PATH)."),
+    checkpoint: Path = typer.Option(
+        None, metavar="FOLDER", help="Save the run there as it goes; run the same command again to go on after a kill."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress bar."),
+    traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
+) -> None:
+    """Solve a problem: a progress bar, then a table of value, gap, oracle calls and seconds."""
+    outputs = Outputs(plot, save, as_json, quiet)
+    with sentences(traceback):
+        # Only the answer goes to stdout, whatever a user's file prints.
+        with contextlib.redirect_stdout(sys.stderr):
+            from onesfw.cli.choices import choose_algorithm, in_float64, with_set
+            from onesfw.cli.problems import find_task
+
+            outputs.check()
+            task = find_task(problem)
+            recipe = choose_algorithm(task, algorithm, setting)
+            task = with_set(task, set_name, radius)
+            if float64:
+                task = in_float64(task, at_zero=recipe.step.from_zero)
+            result = run(
+                task, steps=steps, algorithm=recipe, key=seed, replicates=replicates, every=every, gap_tol=gap_tol,
+                time_limit=time_limit, progress=not (as_json or quiet), checkpoint=checkpoint,
+            )  # fmt: skip
+            optimum = find_optimum(task)
+        code = show(result, task.name, optimum, outputs)
+    raise typer.Exit(code)
+
+
+def run(task: Task, **options: Any) -> Result:
+    """Minimise or maximise."""
+    from onesfw.engine.solve import maximize, minimize
+
+    solver = minimize if task.sense == "minimize" else maximize
+    return solver(task.objective, task.constraint, task.x0, **options)
+
+
+def find_optimum(task: Task) -> float | None:
+    """F* where it is known; the run's table matters more than a failure or a Ctrl-C in here."""
+    try:
+        return task.optimum()
+    except KeyboardInterrupt:
+        return None
+    except Exception as error:
+        print(f"onesfw: the optimum could not be found: {sentence(error)}", file=sys.stderr)
+        return None
+
+
+def show(result: Result, name: str, optimum: float | None, outputs: Outputs) -> int:
+    """Print the answer, save what was asked for, and return the exit code."""
+    if not outputs.as_json:
+        from rich.console import Console
+
+        from onesfw.results.report import table
+
+        Console().print(table(result, optimum, name))
+    failures = []
+    writers: list[tuple[str, Path | None, Callable[[Path], Any]]] = [
+        ("plot", outputs.plot, lambda path: result.plot(path, optimum=optimum)),
+        ("saved", outputs.save, result.save),
+    ]
+    written: dict[str, str | None] = {}
+    for label, path, write in writers:
+        written[label] = None
+        if path is None:
+            continue
+        try:
+            write(path)
+            written[label] = str(path)
+        except (OSError, TypeError, ValueError) as error:
+            failures.append(sentence(error))
+    if outputs.as_json:
+        from onesfw.cli.output import as_json
+
+        print(as_json(result, name, optimum, written))
+    else:
+        for label, path_written in written.items():
+            if path_written is not None:
+                print(f"{label}: {path_written}")
+    for failure in failures:
+        print(f"onesfw: {failure}", file=sys.stderr)
+    return MISTAKE if failures else exit_code(result)
+
+
+def exit_code(result: Result) -> int:
+    """130 after Ctrl-C, 1 after a NaN or an infinity, 0 otherwise."""
+    from onesfw.results.status import Status
+
+    states = {result.status} if isinstance(result.status, Status) else set(result.status)
+    if Status.INTERRUPTED in states:
+        return INTERRUPTED
+    return BROKEN_DOWN if Status.NOT_FINITE in states else 0

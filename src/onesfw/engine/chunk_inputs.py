@@ -1,0 +1,43 @@
+"""What the compiled loop is handed for a chunk of steps, computed on the host: ρ, the step's weights, sample sizes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw import trees
+from onesfw.engine.compiled_loop import CHUNK
+from onesfw.engine.run import Run
+from onesfw.schedules import require_range
+from onesfw.trees import Array, Tree
+
+
+class ChunkInputs(NamedTuple):
+    """What the compiled loop is told about the steps of a chunk: arrays of a fixed length."""
+
+    rho: Array
+    weight: Array
+    plan: Tree
+
+
+def chunk_inputs(run: Run, first: int, count: int) -> tuple[ChunkInputs, np.ndarray]:
+    """ρ, the step's weights and the estimator's plan for a chunk, computed in float64 and cast; and the weights."""
+    algorithm, steps, dtype = run.algorithm, run.steps, trees.dtype_of(run.x0)
+    t = np.arange(first, first + count, dtype=np.int64)
+    rho = np.where(t == 1, 1.0, algorithm.rho(t, steps))
+    eta = algorithm.eta(t + algorithm.t0, steps)
+    require_range(rho, t, "rho")  # long runs were checked on a grid of steps only
+    require_range(eta, t + algorithm.t0, "eta", run.step.largest)
+
+    def padded(values: Any, dtype: Any) -> Array:
+        values = np.asarray(values)
+        full = np.zeros((CHUNK, *values.shape[1:]), values.dtype)
+        full[:count] = values
+        return jnp.asarray(full, dtype)
+
+    plan = jax.tree.map(lambda sizes: padded(sizes, jnp.int32), run.estimator.plan(t, steps))
+    weight = run.step.weights(t, eta, steps)
+    return ChunkInputs(padded(rho, dtype), padded(weight, dtype), plan), weight

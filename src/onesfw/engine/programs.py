@@ -1,0 +1,134 @@
+"""Compiled programs, kept under the text of what they compute.
+
+Users write closures over large arrays and fresh lambdas at every call. A program is traced once per run, the arrays
+it captured become arguments, and the executable is found again by the traced text: a new lambda, new data, another
+radius, key or number of steps compiles nothing, and no captured array is kept alive.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onesfw import trees
+from onesfw.engine.chunk_inputs import chunk_inputs
+from onesfw.engine.compiled_loop import KEEPERS, RunState, block_length, compiled_chunk, initial, streams
+from onesfw.engine.evaluation import Evaluation, evaluator_for
+from onesfw.engine.run import Run
+from onesfw.trees import Array, Tree, wide
+
+CAPACITY = 128  # programs kept; the least recently used is dropped
+
+_programs: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+_lock = threading.Lock()
+_compilations = 0
+
+
+def compilations() -> int:
+    """How many programs this process has compiled."""
+    return _compilations
+
+
+class Program:
+    """A function ready to run, `seconds` after it was asked for."""
+
+    def __init__(self, function: Callable[..., Tree], *args: Tree) -> None:
+        """Trace `function` on arguments like `args` (arrays or shapes) and compile it unless its text is known."""
+        begun = time.perf_counter()
+        closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
+        self.structure = jax.tree.structure(shape)
+        self.constants = [jnp.asarray(c) if not isinstance(c, jax.Array) else c for c in closed.consts]
+        self.text = str(closed.jaxpr)
+        self.execute = executable(self.text, closed, self.constants)
+        self.seconds = time.perf_counter() - begun
+
+    def __call__(self, *args: Tree) -> Tree:
+        """The function's result; arguments must have the shapes and dtypes it was traced with."""
+        return jax.tree.unflatten(self.structure, self.execute(self.constants, *jax.tree.leaves(args)))
+
+
+def executable(text: str, closed: Any, constants: list[jax.Array]) -> Any:
+    """The compiled form of a traced program, from the store or anew."""
+    global _compilations
+    device = jax.config.jax_default_device  # type: ignore[attr-defined]
+    key = (text, wide(), str(device))
+    with _lock:
+        found = _programs.get(key)
+        if found is None:
+            jaxpr = closed.jaxpr  # not `closed`, which would keep the captured arrays alive
+            arguments = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in jaxpr.invars]
+            run = jax.jit(lambda consts, *flat: jax.core.eval_jaxpr(jaxpr, consts, *flat))
+            found = run.lower(constants, *arguments).compile()
+            _programs[key] = found
+            _compilations += 1
+            while len(_programs) > CAPACITY:
+                _programs.popitem(last=False)
+        _programs.move_to_end(key)
+        return found
+
+
+def split(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
+    """The arrays of a tree of modules as a flat list, and the way back.
+
+    Flat, because a module's structure holds the user's functions, and JAX remembers the structure of every argument
+    it has traced: the functions, and the arrays they captured, would never be freed.
+    """
+    arrays, rest = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
+    leaves, structure = jax.tree.flatten(arrays)
+    return leaves, lambda flat: eqx.combine(jax.tree.unflatten(structure, flat), rest)
+
+
+@dataclass
+class Programs:
+    """The compiled parts of a run, shared by all its replicates."""
+
+    chunk: Callable[..., tuple[RunState, Array]]
+    evaluate: Callable[[Array, Tree], Evaluation] | None
+    start: RunState
+    seconds: float
+
+
+def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs:
+    """Trace and compile a run; with `replicates`, for that many keys at once under `vmap`."""
+    algorithm, dtype = run.algorithm, trees.dtype_of(run.x0)
+    arrays, join = split((run.objective, run.constraint, run.estimator, run.step))
+    arrays = jax.tree.map(jnp.asarray, trees.cast(arrays, dtype))
+    objective, constraint, estimator, step = join(arrays)
+    block = block_length(objective, estimator, key if replicates is None else key[0])
+    start = initial(constraint, estimator, step, run.x0, run.steps, algorithm.output in KEEPERS)
+
+    def chunk(arrays: Tree, key: Array, state: RunState, *schedule: Tree) -> tuple[RunState, Array]:
+        objective, constraint, estimator, step = join(arrays)
+        body = compiled_chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output)
+        return body(key, state, *schedule)
+
+    def measure(arrays: Tree, key: Array, x: Tree) -> Evaluation:
+        objective, constraint, _, _ = join(arrays)
+        evaluate = evaluator_for(run.evaluate, objective, constraint, run.sign)
+        assert evaluate is not None
+        return evaluate(streams(key).evaluation, x)
+
+    wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
+    one = jnp.int32(1)
+    told = trees.shapes(chunk_inputs(run, 1, 1)[0])
+    if replicates is not None:
+        start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (replicates, *leaf.shape)), start)
+        chunk = jax.vmap(chunk, (None, 0, 0, None, None, None, None, None))
+        measure = jax.vmap(measure, (None, 0, 0))
+    program = Program(chunk, arrays, key, start, one, one, *told)
+    evaluation = Program(measure, arrays, key, start.previous) if wanted else None
+    return Programs(
+        chunk=lambda *args: program(arrays, *args),
+        evaluate=None if evaluation is None else lambda key, x: evaluation(arrays, key, x),
+        start=start,
+        seconds=program.seconds + (evaluation.seconds if evaluation else 0.0),
+    )

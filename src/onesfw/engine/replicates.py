@@ -1,0 +1,128 @@
+"""One seed or many: compile once, run each in a thread or all under `vmap`, and collect one `Result`."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from onesfw import trees
+from onesfw.engine.checkpoint import Checkpoint, open_folder
+from onesfw.engine.evaluation import Evaluation
+from onesfw.engine.fingerprint import fingerprint
+from onesfw.engine.host_loop import HostLoop, Outcome
+from onesfw.engine.interrupts import catch_interrupt
+from onesfw.engine.programs import compile_run
+from onesfw.engine.run import Run
+from onesfw.progress import ProgressBar
+from onesfw.results.result import Result
+from onesfw.results.trace import make_trace, stack_traces
+from onesfw.trees import Array, Tree
+
+MOST_REPLICATES = 2**20
+
+
+def carry_out(
+    run: Run,
+    key: Array,
+    replicates: int | None,
+    show: bool,
+    checkpoint: Any = None,
+    vectorised: bool | None = None,
+) -> Result:
+    """Run one seed, or replicates: in worker threads on a CPU, under `vmap` on an accelerator."""
+    if vectorised is None:
+        vectorised = jax.default_backend() != "cpu"
+    together = replicates if vectorised else None
+    keys = [key]
+    if replicates is not None:
+        folded = jax.vmap(lambda r: jax.random.fold_in(key, r))(np.arange(replicates))
+        keys = [folded] if vectorised else list(folded)
+    folder = None if checkpoint is None else open_folder(checkpoint, fingerprint(run, key, replicates))
+    with catch_interrupt() as interrupted, ProgressBar(run.steps * (replicates or 1), show) as bar:
+        programs = compile_run(run, keys[0], together)
+        bar.note("")
+        loops = []
+        for number, one in enumerate(keys):
+            store = None if folder is None else Checkpoint(folder / f"run-{number}", programs.start)
+            numbered = number if replicates is not None and not vectorised else None
+            loops.append(HostLoop(run, programs, one, interrupted, bar, numbered, store))
+        outcomes = [loops[0].go()] if len(loops) == 1 else in_threads(loops, run.time_limit)
+    return collect(run, outcomes, programs.seconds, replicates)
+
+
+def in_threads(loops: list[HostLoop], time_limit: float | None) -> list[Outcome]:
+    """Replicates as single runs in as many threads as there are cores; compiled code runs without Python's lock."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(len(loops), cores)
+    share = None if time_limit is None else time_limit * workers / len(loops)
+    wide = trees.wide()
+
+    def one(loop: HostLoop) -> Outcome:
+        loop.run = replace(loop.run, time_limit=share)
+        try:
+            with jax.enable_x64(wide):  # a setting of each thread
+                return loop.go()
+        except BaseException:
+            loop.interrupted.set()  # an error in one replicate, in a callback say, ends the others too
+            raise
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(one, loops))
+
+
+def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None) -> Result:
+    """One `Result` from one outcome, from one per replicate, or from one that holds all replicates."""
+    several = replicates is not None
+    counts = [run.estimator.counts(run.objective, o.steps, run.steps) for o in outcomes]
+    spread = outcomes[0].batched
+    states = [s for o in outcomes for s in o.status]
+
+    def each(values: list[Any]) -> Any:
+        if not several:
+            return values[0]
+        return np.broadcast_to(values[0], (replicates or 1,)).copy() if spread else np.asarray(values)
+
+    def measured(name: str) -> Any:
+        finals = [o.final for o in outcomes]
+        if any(final is None for final in finals):
+            return None
+        values = [getattr(final, name) for final in finals]
+        if several:
+            return values[0] if spread else np.asarray(values, np.float64)
+        unknown = callable(run.evaluate) and name != "value"  # a user's own measure has no error and no gap
+        return None if unknown else float(values[0])
+
+    def points(values: list[Tree]) -> Tree:
+        return stack(values) if several and not spread else jax.tree.map(np.asarray, values[0])
+
+    traces = [make_trace(o.rows) for o in outcomes]
+    return Result(
+        x=points([o.x for o in outcomes]),
+        x_last=points([o.x_last for o in outcomes]),
+        status=tuple(states) if several else states[0],
+        **{name: measured(name) for name in Evaluation._fields},
+        steps=each([o.steps for o in outcomes]),
+        samples=each([c.samples for c in counts]),
+        gradients=each([c.gradients for c in counts]),
+        hvps=each([c.hvps for c in counts]),
+        lmo_calls=each([run.step.lmo_calls(o.state.step, o.steps) for o in outcomes]),
+        seconds=each([o.seconds for o in outcomes]),
+        compile_seconds=compile_seconds,
+        evaluation_seconds=each([o.evaluation_seconds for o in outcomes]),
+        trace=stack_traces(traces) if several and not spread else traces[0],
+        algorithm=run.algorithm.summary,
+        sense="minimize" if run.sign > 0 else "maximize",
+        replicates=replicates,
+        failed_step=each([o.failed_step for o in outcomes]) if any(o.failed_step for o in outcomes) else None,
+        state=[o.state for o in outcomes] if several and not spread else outcomes[0].state,
+    )
+
+
+def stack(points: list[Tree]) -> Tree:
+    """Replicates' trees as one with a leading axis."""
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *points)

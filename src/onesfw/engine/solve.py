@@ -1,0 +1,121 @@
+"""`minimize` and `maximize`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+from onesfw import trees
+from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
+from onesfw.arguments import whole_number
+from onesfw.engine.checks import build_run, require_types, starting_point
+from onesfw.engine.keys import as_key
+from onesfw.engine.replicates import MOST_REPLICATES, carry_out
+from onesfw.objectives import Objective
+from onesfw.results.result import Result
+from onesfw.sets import ConvexSet
+from onesfw.trees import Tree
+
+
+def minimize(
+    objective: Objective,
+    constraint: ConvexSet,
+    x0: Tree | None = None,
+    *,
+    steps: int,
+    algorithm: Algorithm | None = None,
+    key: Any = 0,
+    replicates: int | None = None,
+    evaluate: Any = None,
+    every: Any = None,
+    gap_tol: float | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+    checkpoint: Any = None,
+    callbacks: Iterable[Any] = (),
+) -> Result:
+    """Minimise F(x) = E[F̃(x; z)] over a convex set, from one sample per iteration.
+
+    Args:
+        objective: `Expectation`, `NonOblivious` or `FiniteSum`.
+        constraint: a set from `onesfw.sets`.
+        x0: where to start, a pytree of float32 or float64 arrays inside the set; its dtype is the run's. None starts
+            at a member the set chooses, in float32.
+        steps: T, the number of iterations.
+        algorithm: a recipe such as `one_sfw("nonconvex")`; None for `one_sfw()`.
+        key: an integer seed or a JAX key.
+        replicates: run that many seeds; the result's arrays gain a leading axis.
+        evaluate: None for a full pass or 10,000 independent samples; an integer for that many samples; a function of
+            x for its value, tried at the starting point first; False for none.
+        every: evaluate after every so many steps, after a list of steps, or "log"; None for once, at the end.
+        gap_tol: stop when the upper 95 % confidence limit of the Frank-Wolfe gap is below this; implies every="log".
+        time_limit: stop after so many seconds, evaluation included, compilation not. Replicates share it equally.
+        progress: show a progress bar.
+        checkpoint: a folder to save the run in, at most every 10 seconds and at the end. Run again with the same
+            arguments, it goes on where it was, to the same last bit; with more steps it is prolonged where no schedule
+            depends on T; with other arguments that would change the course of the run it is refused.
+        callbacks: functions of (trace row, x), called after each evaluation; one that returns False stops the run.
+    """
+    return solve(
+        1, objective, constraint, x0, one_sfw() if algorithm is None else algorithm, key, replicates, progress,
+        checkpoint, steps=steps, evaluate=evaluate, every=every, gap_tol=gap_tol, time_limit=time_limit,
+        callbacks=callbacks,
+    )  # fmt: skip
+
+
+def maximize(
+    objective: Objective,
+    constraint: ConvexSet,
+    x0: Tree | None = None,
+    *,
+    steps: int,
+    algorithm: Algorithm | None = None,
+    key: Any = 0,
+    replicates: int | None = None,
+    evaluate: Any = None,
+    every: Any = None,
+    gap_tol: float | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+    checkpoint: Any = None,
+    callbacks: Iterable[Any] = (),
+) -> Result:
+    """Maximise F(x) = E[F̃(x; z)] over a convex set, from one sample per iteration.
+
+    The arguments are `minimize`'s. The default algorithm is `one_sfw("dr_submodular")`, for a monotone DR-submodular F
+    over a set of non-negative vectors: it starts at 0 and takes neither another x0 nor `gap_tol`. A concave F is
+    maximised with `one_sfw("convex")`. Values carry F's own sign; the gap is max ⟨∇F(x), v − x⟩ ≥ 0.
+    """
+    return solve(
+        -1, objective, constraint, x0, one_sfw(DR_SUBMODULAR) if algorithm is None else algorithm, key, replicates,
+        progress, checkpoint, steps=steps, evaluate=evaluate, every=every, gap_tol=gap_tol, time_limit=time_limit,
+        callbacks=callbacks,
+    )  # fmt: skip
+
+
+def solve(
+    sign: int,
+    objective: Objective,
+    constraint: ConvexSet,
+    x0: Tree | None,
+    algorithm: Algorithm,
+    key: Any,
+    replicates: int | None,
+    progress: bool,
+    checkpoint: Any,
+    **options: Any,
+) -> Result:
+    """Check everything, then run in x0's precision."""
+    require_types(objective, constraint, algorithm)
+    if not isinstance(checkpoint, str | os.PathLike | None):
+        raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
+    if replicates is not None:
+        replicates = whole_number(replicates, "replicates", 1, MOST_REPLICATES)
+    start = starting_point(x0, constraint)
+    with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
+        run = build_run(objective, constraint, start, x0 is not None, sign, algorithm=algorithm, **options)
+        return carry_out(run, as_key(key), replicates, bool(progress), checkpoint)

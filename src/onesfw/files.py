@@ -1,0 +1,145 @@
+"""Files: written whole or not at all, read with a sentence for whatever is wrong; arrays under a SHA-256, no pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+Tensors = dict[str, np.ndarray]
+
+
+def write_tensors(path: str | Path, form: str, version: int, content: dict[str, Any], tensors: Tensors) -> None:
+    """Write tensors, and JSON content as metadata, under a SHA-256 of both; whole or not at all.
+
+    `form` is the file's format, such as onesfw.results.result; its last word names the content in the metadata.
+    """
+    metadata = {
+        "format": form,
+        "version": str(version),
+        form.rpartition(".")[2]: json.dumps(content, allow_nan=False, sort_keys=True),
+    }
+    from safetensors.numpy import save as save_tensors
+
+    metadata["sha256"] = digest(metadata, tensors)
+    write_whole(path, save_tensors(tensors, metadata))
+
+
+def read_tensors(path: str | Path, form: str, version: int, noun: str) -> tuple[dict[str, Any], Tensors]:
+    """The content and tensors that `write_tensors` wrote; a damaged or foreign file raises ValueError."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as load_tensors
+
+    check_path(path)
+    data = read_whole(path, noun)
+    try:
+        metadata, tensors = read_metadata(data), load_tensors(data)
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise ValueError(
+            f"{path} is not a saved {noun}, or it is damaged: it is no readable safetensors file"
+        ) from error
+    if metadata.get("format") != form:
+        raise ValueError(f"{path} is a safetensors file, but not a saved {noun} of onesfw")
+    if metadata.get("version") != str(version):
+        raise ValueError(
+            f"{path} has format version {metadata.get('version')!r}, and this onesfw reads {version}; upgrade onesfw"
+        )
+    if metadata.get("sha256") != digest(metadata, tensors):
+        raise ValueError(f"{path} is damaged: its content does not match its SHA-256; save the {noun} again")
+    try:
+        return json.loads(metadata[form.rpartition(".")[2]]), tensors
+    except (KeyError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not a saved {noun} of this version of onesfw: its fields do not fit") from error
+
+
+def digest(metadata: dict[str, str], tensors: Tensors) -> str:
+    """SHA-256 over the metadata (but the digest itself) and over each tensor's name, dtype, shape and bytes."""
+    parts = [(key, value.encode()) for key, value in sorted(metadata.items()) if key != "sha256"]
+    total = hashlib.sha256()
+    for label, content in parts:
+        total.update(f"{len(label)}:{label}:{len(content)}:".encode() + content)
+    for name, array in sorted(tensors.items()):
+        total.update(f"{len(name)}:{name}:{array.dtype.str}:{array.shape}:".encode())
+        total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)  # no copy
+    return total.hexdigest()
+
+
+def read_metadata(data: bytes) -> dict[str, str]:
+    """The metadata of a safetensors file: an eight-byte length, then that much JSON."""
+    length = int.from_bytes(data[:8], "little")
+    metadata = json.loads(data[8 : 8 + length])["__metadata__"]
+    if not all(isinstance(value, str) for value in metadata.values()):
+        raise ValueError("metadata are words")
+    return metadata
+
+
+def check_path(path: Any) -> None:
+    """Raise a sentence where `path` is no path at all."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"path must be the path of a file, got {path!r}")
+    if "\0" in str(path):
+        raise ValueError(f"path must not hold a null character, got {str(path)!r}")
+
+
+def read_whole(path: str | Path, noun: str) -> bytes:
+    """A file's bytes, or a sentence."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}; give the path that the {noun} was saved under") from None
+    except IsADirectoryError:
+        raise IsADirectoryError(f"{path} is a folder; give the path of a file in it") from None
+
+
+def check_target(path: str | Path) -> None:
+    """Raise a sentence where `path` cannot be written, before a run is spent on it; makes the folders on the way."""
+    check_path(path)
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the path of a file in it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise NotADirectoryError(
+            f"{path} cannot be written: something on the way to it is a file, not a folder"
+        ) from None
+    except OSError as error:
+        raise type(error)(f"{path} cannot be written: {error.strerror or error}") from None
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"{path} cannot be written: no permission to write in {target.parent}")
+
+
+def write_whole(path: str | Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    with whole_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write, whole or not at all: beside its place at first, then to the disk, then under its name.
+
+    Where the block raises, nothing is left of it.
+    """
+    check_target(path)
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno is None:  # a sentence already
+            raise
+        raise type(error)(error.errno, f"{path} could not be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,96 @@
+"""Rows, targets and weights, checked once and in the types the kernels are compiled for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from onesfw.linear.losses import Loss
+
+
+@dataclass(frozen=True)
+class Examples:
+    """CSR rows without duplicate entries, float64 targets and weights."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    n_features: int
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.targets)
+
+    @property
+    def matrix(self) -> scipy.sparse.csr_array:
+        """The rows as a SciPy matrix; nothing is copied."""
+        indices = self.indices.view(np.int32)
+        return scipy.sparse.csr_array((self.values, indices, self.indptr), (self.size, self.n_features))
+
+
+def examples(rows: Any, targets: Any, weights: Any, n_features: int, loss: Loss) -> Examples:
+    """Check a matrix (CSR or dense), its targets and weights; copies only what has another type."""
+    if isinstance(rows, np.ndarray) or not scipy.sparse.issparse(rows):
+        dense = np.asarray(rows)
+        if dense.ndim != 2:
+            raise ValueError(f"rows must be a matrix, one row an example, got an array of shape {dense.shape}")
+        rows = scipy.sparse.csr_array(dense)
+    matrix = rows.tocsr()
+    if matrix.shape[1] != n_features:
+        raise ValueError(f"rows must have {n_features:,} columns, got {matrix.shape[1]:,}")
+    if n_features > np.iinfo(np.int32).max:
+        raise ValueError(f"rows must have at most {np.iinfo(np.int32).max:,} columns; hash the features to fewer")
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    values = matrix.data if matrix.data.dtype == np.float32 else np.asarray(matrix.data, np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("rows must be finite: replace NaN and infinity before training")
+    targets = check_targets(targets, matrix.shape[0], loss)
+    indices = np.ascontiguousarray(matrix.indices, np.int32).view(np.uint32)
+    weights = check_weights(weights, matrix.shape[0])
+    return Examples(
+        read_only(np.ascontiguousarray(matrix.indptr, np.int64)), read_only(indices),
+        read_only(np.ascontiguousarray(values)), read_only(targets), read_only(weights), n_features,
+    )  # fmt: skip
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written to: a kernel is compiled anew for arrays that can and for those that cannot."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def check_targets(targets: Any, size: int, loss: Loss) -> np.ndarray:
+    """float64 targets that the loss can take."""
+    targets = np.ascontiguousarray(targets, np.float64)
+    if targets.shape != (size,):
+        raise ValueError(f"targets must be one number for each of the {size:,} rows, got shape {targets.shape}")
+    if not np.isfinite(targets).all():
+        raise ValueError("targets must be finite: drop the rows without a target")
+    if loss.classifies and not np.isin(targets, (-1.0, 1.0)).all():
+        raise ValueError(f"targets must be -1 or +1 for loss={loss.name!r}")
+    if size and targets.min() < loss.least_target:
+        raise ValueError(
+            f"targets must be at least {loss.least_target:g} for loss={loss.name!r}, got {targets.min():g}"
+        )
+    return targets
+
+
+def check_weights(weights: Any, size: int) -> np.ndarray:
+    """float64 weights, 1 by default."""
+    if weights is None:
+        return np.ones(size)
+    weights = np.ascontiguousarray(weights, np.float64)
+    if weights.shape != (size,):
+        raise ValueError(f"weights must be one number for each of the {size:,} rows, got shape {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("weights must be finite and not negative")
+    return weights

@@ -1,0 +1,85 @@
+"""d_t = keep · d_{t−1} + c · a: the two numbers a step needs, for Algorithm 2 and for SAG."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from onesfw.linear.losses import derivative
+
+LARGEST_CONSTANT = 100.0  # of the adaptive ρ_t = c/(t + c − 2), as in estimators/one_sample.py
+TINY = 1e-300
+
+# What a step needs of the steps before it, besides the vectors: x = scale · X (and more, by the set), d = sigma · g.
+SCALARS = np.dtype(
+    [
+        ("step", np.int64),
+        ("scale", np.float64),
+        ("sigma", np.float64),
+        ("beta", np.float64),  # l2 ball: x = scale (X + beta g)
+        ("norm2", np.float64),  # ‖g‖²
+        ("peak2", np.float64),  # l2 ball: the largest ‖g‖² since it was last summed from the entries
+        ("eta", np.float64),  # of the step before
+        ("place", np.int64),  # the vertex of the step before is height · e_place
+        ("height", np.float64),
+        ("start", np.float64),  # x_1 = start · e_0
+        ("intercept", np.float64),
+        ("intercept_before", np.float64),
+        ("intercept_d", np.float64),
+        ("change", np.float64),  # running means behind the adaptive ρ
+        ("noise", np.float64),
+    ]
+)
+
+
+@njit(cache=True, nogil=True)
+def adaptive_rho(s: Any, t: int) -> float:
+    """ρ_t = c/(t + c − 2), c = (1 + √(1 + 4m²/s²))/2 at most 100; ρ_1 = ρ_2 = 1."""
+    if t <= 2:
+        return 1.0
+    c = min((1.0 + sqrt(1.0 + 4.0 * s.change / max(s.noise, TINY))) / 2.0, LARGEST_CONSTANT)
+    return c / (t + c - 2.0)
+
+
+@njit(cache=True, nogil=True)
+def observe(s: Any, t: int, new: float, old: float, row2: float, row_g: float, has_intercept: bool) -> None:
+    """The running means after step t ≥ 2: m² of (t−1)²‖Δ_t‖², s² of ‖g(x_{t−1}; z_t) − d_{t−1}‖²."""
+    d2, row_d = s.sigma * s.sigma * s.norm2, s.sigma * row_g
+    if has_intercept:
+        row2, d2, row_d = row2 + 1.0, d2 + s.intercept_d**2, row_d + s.intercept_d
+    change = (t - 1.0) ** 2 * (new - old) ** 2 * row2
+    noise = max(old * old * row2 - 2.0 * old * row_d + d2, 0.0)
+    s.change += (change - s.change) / (t - 1.0)
+    s.noise += (noise - s.noise) / (t - 1.0)
+
+
+@njit(cache=True, nogil=True)
+def combine(
+    s: Any, t: int, loss: int, parameter: float, weight: float, target: float, here: float, before: float,
+    rho: float, adaptive: bool, row2: float, row_g: float, has_intercept: bool, table: np.ndarray, row: int,
+) -> tuple[float, float]:  # fmt: skip
+    """(keep, c) from the margins at x_t and x_{t−1}; SAG where there is a table of derivatives, one a row."""
+    new = weight * derivative(loss, parameter, here, target)
+    if table.shape[0] > 0:
+        c = (new - table[row]) / table.shape[0]
+        table[row] = new
+        return 1.0, c
+    old = weight * derivative(loss, parameter, before, target)
+    if adaptive:
+        rho = adaptive_rho(s, t)
+        if t >= 2:
+            observe(s, t, new, old, row2, row_g, has_intercept)
+    keep = 1.0 - rho
+    return keep, new - keep * old
+
+
+@njit(cache=True, nogil=True)
+def move_intercept(s: Any, keep: float, c: float, eta: float, low: float, high: float) -> None:
+    """The intercept's own Frank-Wolfe step, in the interval [low, high]."""
+    s.intercept_d = keep * s.intercept_d + c
+    vertex = low if s.intercept_d > 0 else high
+    s.intercept_before = s.intercept
+    s.intercept += eta * (vertex - s.intercept)
