@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onesfw.arguments import nearest
+from onesfw.arguments import named, nearest
 from onesfw.data.batch import START, BadRows, Batch, Position, joined, salvage
 from onesfw.data.blocks import Block, Input
 from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
@@ -88,7 +88,7 @@ class CsvTable:
         names = cells if self.header else [str(place) for place in range(1, len(cells) + 1)]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"{self.input.name} has two columns {twice!r}; rename one, or give --no-header")
+            raise ValueError(f"{self.input.name} has two columns {twice!r}; rename one, or give {named('header')}")
         return names
 
     def cells(self, line: bytes) -> list[str]:
@@ -122,7 +122,7 @@ class CsvTable:
                     right = False
                 if not right:
                     what = f"{cell!r} is not {kind}" if cell.strip() else "a value is missing"
-                    return f"column {name!r}: {what}; name the column in --categorical if it holds words"
+                    return f"column {name!r}: {what}; name the column in {named('categorical')} if it holds words"
         return str(error).strip().splitlines()[0]
 
     def read(self, lines: list[bytes]) -> Any:
