@@ -276,7 +276,7 @@ def test_labels_that_do_not_fit(tmp_path, monkeypatch):
         prepare(written(tmp_path, b"1 1:1\n"), ReadOptions())
     prepared, _ = prepare(written(tmp_path, b"3 1:1\n2 1:1\n1 1:1\n"), ReadOptions())
     assert prepared.labels == (1.0, 2.0, 3.0)
-    with pytest.raises(ValueError, match=r"a.svm: 3 different targets, 0.5 among them, are no classes; .* loss squared"):
+    with pytest.raises(ValueError, match=r"3 different targets, 0.5 among them, are no classes; .* loss squared"):
         prepare(written(tmp_path, b"0.5 1:1\n2 1:1\n1 1:1\n"), ReadOptions())
     with pytest.raises(ValueError, match="there are more than 1,000 labels"):
         prepare(written(tmp_path, b"".join(b"%d 1:1\n" % i for i in range(1001))), ReadOptions(features=1))
@@ -300,7 +300,9 @@ def test_labels_that_do_not_fit(tmp_path, monkeypatch):
 
 def test_a_third_label_is_named_in_a_later_block(tmp_path):
     text = b"1 1:1\n2 1:1\n" * 150 + b"3 1:1\n" + b"1 1:1\n" * 9
-    with pytest.raises(ValueError, match=r"line 301: its label is 3, and the labels are 1 and 2 .name them all with labels"):
+    with pytest.raises(
+        ValueError, match=r"line 301: its label is 3, and the labels are 1 and 2 .name them all with labels"
+    ):
         list(Passes(written(tmp_path, text), ReadOptions(features=1), buffer=10).chunks())
     skipping = Passes(written(tmp_path, text), ReadOptions(features=1, skip_bad=True), buffer=10)
     assert sum(map(len, skipping.chunks())) == 309

@@ -156,7 +156,7 @@ def test_flipped_and_cut_files_are_noticed(tmp_path):
         bad = tmp_path / f"bad{trial}"
         shutil.copytree(good, bad)
         (bad / "run-0.safetensors").write_bytes(damaged)
-        with pytest.raises(ValueError, match="checkpoint: .* is damaged; choose another path, or delete it"):
+        with pytest.raises(ValueError, match=r"checkpoint: .* is damaged; choose another path, or delete it"):
             solve(2000, bad)
 
 

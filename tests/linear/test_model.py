@@ -19,15 +19,31 @@ from onesfw.linear.scores import Scores
 SPARSE = np.zeros(50)
 SPARSE[[3, 17, 40]] = 0.5, -2.0, 1e-300
 TABLE = Encoding("table", 4, columns=(Column("age", "number"), Column("city", "onehot", ("a", "b", "ü"))), target="y")
+LIBSVM = Encoding("libsvm", 50, zero_based=True)
 MODELS = {
-    "sparse": LinearModel(SPARSE, 0.25, "logistic", "l1", 3.0, (-1.0, 1.0), encoding=Encoding("libsvm", 50, zero_based=True)),
+    "sparse": LinearModel(
+        SPARSE, 0.25, "logistic", "l1", 3.0, (-1.0, 1.0), encoding=Encoding("libsvm", 50, zero_based=True)
+    ),
     "dense": LinearModel(np.linspace(-1, 1, 7), -1.5, "huber", "l2", 2.0, delta=0.3, versions=package_versions()),
     "words": LinearModel(
-        np.ones(4), 0.0, "squared_hinge", "linf", 1.0, ("no", "yes"), encoding=TABLE, training=Training(rows=5),
+        np.ones(4),
+        0.0,
+        "squared_hinge",
+        "linf",
+        1.0,
+        ("no", "yes"),
+        encoding=TABLE,
+        training=Training(rows=5),
         test=Scores(4, 0.5, 0.75, 0.8, labels=("no", "yes"), confusion=((1, 0), (1, 2))),
     ),
     "several": LinearModel(
-        np.arange(12.0).reshape(3, 4), np.array([0.5, 0.0, -1.0]), "logistic", "l1", 9.0, (1.0, 2.0, 5.0), encoding=TABLE,
+        np.arange(12.0).reshape(3, 4),
+        np.array([0.5, 0.0, -1.0]),
+        "logistic",
+        "l1",
+        9.0,
+        (1.0, 2.0, 5.0),
+        encoding=TABLE,
         training=Training(7, 1, 7, 0, 0.6, "adaptive", 3, 0.5, (0.25, 0.25), 0.1, finished=False),
     ),
     "zero": LinearModel(np.zeros(3), 0.0, "poisson", "nonnegative_l1", 1.0),

@@ -151,7 +151,7 @@ def scan(source: Input, zero_based: bool) -> tuple[int, list[float]]:
     """The number of features of a file and its labels, from the first and last words of each line.
 
     Indices rise along a line, so its last one is its largest. Lines that make no sense are left to the reader, which
-    names them. With more than `MANY` labels the list is empty.
+    names them. No more than `MANY` labels and one are listed.
     """
     largest = -1
     words: set[bytes] = set()
@@ -172,4 +172,4 @@ def scan(source: Input, zero_based: bool) -> tuple[int, list[float]]:
             except (ValueError, IndexError):
                 continue
     labels = {number for word in words if (number := as_number(word)) is not None and math.isfinite(number)}
-    return max(1, largest + zero_based), sorted(labels) if len(words) <= MANY else []
+    return max(1, largest + zero_based), sorted(labels)

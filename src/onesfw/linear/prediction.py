@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -26,9 +26,9 @@ Rows = PathLike | Sequence[PathLike] | tuple[Any, Any] | Iterable[tuple[Any, Any
 
 
 def score(model: LinearModel, source: RowsFrom, options: ReadOptions) -> Scores:
-    """How good a model is on rows with targets; rows that cannot be read are counted."""
+    """How good a model is on rows with targets."""
     assert model.encoding is not None
-    opened = reopen(source, replace(options, skip_bad=True), Prepared(model.encoding, model.labels), strict=False)
+    opened = reopen(source, options, Prepared(model.encoding, model.labels), strict=False)
     counting, targets = Counting(model), Targets(model.labels, model.loss == "poisson")
     for batch in opened.batches():
         rows, values = targets.of(batch, opened.bad)
