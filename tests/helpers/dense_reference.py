@@ -18,6 +18,19 @@ def slope(loss, m, y):
 
 
 @njit
+def bend(loss, m, y):
+    if loss == "logistic":
+        return np.exp(-abs(m)) / (1.0 + np.exp(-abs(m))) ** 2
+    if loss == "squared_hinge":
+        return 2.0 if y * m < 1.0 else 0.0
+    if loss == "squared":
+        return 1.0
+    if loss == "huber":
+        return 1.0 if abs(m - y) <= 1.0 else 0.0
+    return np.exp(m)
+
+
+@njit
 def oracle(constraint, d, r):
     v = np.zeros_like(d)
     if constraint == "l1":
@@ -45,7 +58,7 @@ def dense_run(A, y, weights, order, etas, rhos, adaptive, sag, loss, constraint,
     b, d_b = min(max(0.0, low), high), 0.0
     x_before, b_before = x.copy(), b
     table = np.zeros(n)
-    change, noise = 0.0, 0.0
+    change, noise, mean_bend = 0.0, 0.0, 0.0
     for k in range(len(order)):
         t, i = k + 1, order[k]
         a = A[i]
@@ -69,7 +82,12 @@ def dense_run(A, y, weights, order, etas, rhos, adaptive, sag, loss, constraint,
             d = new * a + (1 - rho) * (d - old * a)
             d_b = one * (new + (1 - rho) * (d_b - old))
         v = oracle(constraint, d, r)
+        own = weights[i] * bend(loss, a @ x + b, y[i])
+        mean_bend += (own - mean_bend) / t
+        newton = d_b / max(mean_bend, own, 0.01)
+        if loss == "logistic" or loss == "poisson":
+            newton = min(max(newton, -1.0), 1.0)
         x_before, b_before = x, b
         x = x + etas[k] * (v - x)
-        b = b + etas[k] * ((low if d_b > 0 else high) - b)
+        b = min(max(b - min(1.0, 4.0 / (t + 3.0)) * newton, low), high)
     return x, b, d

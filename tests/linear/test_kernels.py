@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from onesfw.linear import CONSTRAINTS, LOSSES, Learner, Settings, Start, evaluate, examples
 from onesfw.linear.constraints import CLASSES
+from onesfw.linear.losses import best_shift
 from onesfw.linear.one_hot import MANY_SHIFT, ONE_SHIFT, bounds_for, find_largest
 from onesfw.schedules import PRESETS, Preset, Schedule, harmonic, inverse
 
@@ -304,16 +305,18 @@ def test_the_gap_is_the_largest_first_order_decrease(constraint):
         m = targets * (matrix @ x + b)
         return np.average(np.logaddexp(0, -m), weights=weights)
 
-    (value,), (gap,) = evaluate(settings, data, x, b)
-    assert value == pytest.approx(objective(x, b), rel=1e-12)
+    (value,), (gap,), (best,) = evaluate(settings, data, x, b)
+    assert value == pytest.approx(objective(x, best), rel=1e-12)
+    assert value <= min(objective(x, other) for other in np.linspace(-0.5, 1.0, 301)) + 1e-12
+    b = best
     step = 1e-6
     gradient = np.array([(objective(x + step * e, b) - objective(x - step * e, b)) / (2 * step) for e in np.eye(40)])
     slope = (objective(x, b + step) - objective(x, b - step)) / (2 * step)
     from dense_reference import oracle
 
     vertex = oracle.py_func(constraint, gradient, 2.0)
-    expected = gradient @ (x - vertex) + slope * (b - (-0.5 if slope > 0 else 1.0))
-    assert gap == pytest.approx(expected, abs=1e-7)
+    assert slope * (b - (-0.5 if slope > 0 else 1.0)) == pytest.approx(0.0, abs=1e-7)  # nothing left in the intercept
+    assert gap == pytest.approx(gradient @ (x - vertex), abs=1e-7)
 
 
 def test_progressive_loss_is_the_loss_before_learning():
@@ -344,6 +347,41 @@ def test_extreme_margins_do_not_overflow():
         assert np.isfinite(out).all()
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_best_intercept_is_found_from_anywhere(loss):
+    rng = np.random.default_rng(33)
+    m = 3.0 * rng.normal(size=200)
+    y = np.where(rng.random(200) < 0.8, 1.0, -1.0) if LOSSES[loss].classifies else rng.poisson(5.0, 200) + 40.0
+    weights = rng.uniform(0, 1, 200)
+    weights /= weights.sum()
+
+    def mean(b):
+        return weights @ LOSSES[loss].value(m + b, y)
+
+    for start in (0.0, -50.0, 300.0 if loss == "poisson" else 1e4):
+        b = best_shift(LOSSES[loss].code, 1.0, m, y, weights, -np.inf, np.inf, start)
+        assert mean(b) <= min(mean(b - 1e-4), mean(b + 1e-4)) + 1e-12 * abs(mean(b))
+    low, high = b + 1.0, b + 2.0
+    assert best_shift(LOSSES[loss].code, 1.0, m, y, weights, low, high, high) == pytest.approx(low, rel=1e-9)
+
+
+def test_the_intercept_of_a_stream_converges():
+    """One pass, no constraint that matters: the intercept is the log-odds of a class, the mean of a target."""
+    rng = np.random.default_rng(34)
+    rows = np.zeros((20_000, 1))
+    y = np.where(rng.random(20_000) < 0.1, 1.0, -1.0)
+    learner = Learner(Settings(1, intercept=(-np.inf, np.inf)))
+    learner.learn(rows, y)
+    share = (y > 0).mean()
+    assert learner.intercept == pytest.approx(
+        np.log(share / (1 - share)), abs=4 / np.sqrt(20_000 * share * (1 - share))
+    )
+    y = 1e6 + 3.0 * rng.normal(size=20_000)
+    learner = Learner(Settings(1, "squared", intercept=(-np.inf, np.inf)))
+    learner.learn(rows, y)
+    assert learner.intercept == pytest.approx(y.mean(), abs=4 * 3.0 / np.sqrt(20_000))
+
+
 def test_poisson_overflow_is_a_sentence():
     with pytest.raises(FloatingPointError, match="lower the radius"):
         Learner(Settings(1, "poisson", "l1", 1e6)).learn(np.ones((50, 1)), np.full(50, 100.0))
@@ -358,7 +396,8 @@ def test_poisson_overflow_is_a_sentence():
         ({"radius": np.nan}, "radius"),
         ({"schedule": "fast"}, "schedule"),
         ({"intercept": (1.0, 0.0)}, "intercept"),
-        ({"intercept": (0.0, np.inf)}, "intercept"),
+        ({"intercept": (0.0, np.nan)}, "intercept"),
+        ({"intercept": (0.0, 1.0, 2.0)}, "intercept"),
         ({"n_features": 0}, "n_features"),
         ({"delta": -1.0}, "delta"),
         ({"radius": (1.0, 0.0)}, "radius"),

@@ -27,7 +27,7 @@ def test_each_model_is_what_its_row_says():
     train = examples(X, np.where(y == "yes", 1.0, -1.0), None, 60, LOSSES["logistic"])
     others = fw.radius_path(X, y, [1.0, 10.0, 30.0], passes=20, validation=(X, y), intercept=False)
     for i, radius in enumerate(others.radii):
-        (value,), (gap,) = evaluate(Settings(60, radius=float(radius)), train, others.coefs[[i]].toarray()[0])
+        (value,), (gap,), _ = evaluate(Settings(60, radius=float(radius)), train, others.coefs[[i]].toarray()[0])
         assert others.train_loss[i] == pytest.approx(value) == pytest.approx(others.validation_loss[i])
         assert others.gap[i] == pytest.approx(gap)
 

@@ -58,10 +58,7 @@ def fit_command(
         rich_help_panel=MODEL,
     ),
     intercept_bound: float = typer.Option(
-        None,
-        metavar="B",
-        help="The interval is [−B, B]; 10 for labels and counts, the radius for numbers.",
-        rich_help_panel=MODEL,
+        None, metavar="B", help="Keep the intercept within ±B; default anywhere.", rich_help_panel=MODEL
     ),
     delta: float = typer.Option(1.0, metavar="D", help="Where the Huber loss turns linear.", rich_help_panel=MODEL),
     passes: Any = typer.Option("1", parser=whole, metavar="N", help="Passes over the file.", rich_help_panel=RUN),

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
-from onesfw.linear.losses import value
+from onesfw.linear.losses import curvature, value
 
 
 @njit(cache=True, nogil=True)
@@ -145,7 +145,8 @@ def learn(
                     s.sigma = 1.0
             c_g[c], scale[c], norm2[c] = change / s.sigma, s.scale, s.norm2
             if has_intercept:
-                move_intercept(s, keep, change, eta, intervals[c, 0], intervals[c, 1])
+                bend = weights[row] * curvature(loss, parameter, here, target)
+                move_intercept(s, t, loss, keep, change, bend, intervals[c, 0], intervals[c, 1])
 
         if several is None:
             add_to_one(indices, values, begin, end, pairs, radii, c_g, scale, norm2)

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
-from onesfw.linear.losses import value
+from onesfw.linear.losses import curvature, value
 
 LARGEST_CANCELLATION = 8.0  # of the two parts of x, in radii, before they are added up
 EXACT_NORM_EVERY = 1 << 16  # steps after which ‖g‖² is summed anew, so that rounding does not build up
@@ -161,7 +161,8 @@ def learn(
             c_g[c], norm2[c] = change / s.sigma, s.norm2
             beta_c[c] = s.beta * c_g[c]
             if has_intercept:
-                move_intercept(s, keep, change, eta, intervals[c, 0], intervals[c, 1])
+                bend = weights[row] * curvature(loss, parameter, here, target)
+                move_intercept(s, t, loss, keep, change, bend, intervals[c, 0], intervals[c, 1])
 
         if several is None:
             add_to_one(indices, values, begin, end, pairs, c_g, beta_c, norm2)

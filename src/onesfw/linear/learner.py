@@ -13,7 +13,7 @@ from onesfw.arguments import choose, number, real, whole_number
 from onesfw.linear.constraints import CONSTRAINTS, Constraint, constraint_name
 from onesfw.linear.examples import Examples, examples, read_only
 from onesfw.linear.gradient import SCALARS
-from onesfw.linear.losses import LOSSES, Loss, all_derivatives, all_values
+from onesfw.linear.losses import LOSSES, Loss, all_derivatives, all_values, best_shift
 from onesfw.linear.one_hot import bounds_for
 from onesfw.schedules import PRESETS, Preset
 
@@ -35,8 +35,8 @@ class Settings:
         constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1", or the set's class: "L1Ball", "SubSimplex", ….
         radius: r; a tuple gives each model its own.
         schedule: "paper", "tuned", "adaptive", "c2" or "c4" as in `onesfw.schedules.PRESETS`; None for "adaptive".
-        intercept: an interval (low, high) in which the intercept moves as part of a product set, or a list of them, one
-            a model; None for none.
+        intercept: an interval (low, high) in which the intercept moves, (−inf, inf) for anywhere, or a tuple of them,
+            one a model; None for none. It is not part of the norm.
         delta: where the Huber loss turns linear.
         labels: one against the rest: targets are class numbers, and model i takes y = +1 for class labels[i], −1 else.
 
@@ -76,8 +76,8 @@ class Settings:
             raise ValueError("radius and labels must have one entry a model, the same number of both")
         for interval in self.intervals or ():
             low, high = map(real, interval) if len(interval) == 2 else (None, None)
-            if low is None or high is None or not -np.inf < low <= high < np.inf:
-                raise ValueError(f"intercept must be an interval (low, high) of finite numbers, got {self.intercept!r}")
+            if low is None or high is None or not low <= high:
+                raise ValueError(f"intercept must be an interval (low, high), got {self.intercept!r}")
         if self.models * self.n_features * 16 > MOST_BYTES:
             raise ValueError(
                 f"n_features: {self.n_features:,} features for {self.models:,} models take more than "
@@ -102,7 +102,7 @@ class Settings:
         several = isinstance(self.intercept, tuple | list) and any(np.ndim(entry) for entry in self.intercept)
         found: Any = tuple(self.intercept) if several else (self.intercept,) * self.models
         if not all(isinstance(entry, tuple | list) for entry in found) or len(found) != self.models:
-            raise ValueError(f"intercept must be an interval (low, high) of finite numbers, got {self.intercept!r}")
+            raise ValueError(f"intercept must be an interval (low, high), got {self.intercept!r}")
         return found
 
     @property
@@ -156,7 +156,7 @@ class Learner:
 
     def __init__(self, settings: Settings, *, rows: int | None = None, start: Start | None = None) -> None:
         self.settings = settings
-        self.schedule: Preset = PRESETS[settings.schedule or DEFAULT_SCHEDULE]
+        self.own_schedule: Preset | None = None
         size, models = settings.n_features, settings.models
         self.table = np.zeros((0 if rows is None else whole_number(rows, "rows", 1), models))
         self.pairs = np.zeros((size, 2, models))
@@ -176,6 +176,15 @@ class Learner:
             self.pairs[:, 0], self.scalars["intercept"] = start.coefs.T, start.intercepts
             self.t0 = whole_number(start.t0, "t0", 0)
         self.scalars["intercept_before"] = self.scalars["intercept"]
+
+    @property
+    def schedule(self) -> Preset:
+        """η and ρ: the settings' by name, unless another preset is put in its place."""
+        return self.own_schedule or PRESETS[self.settings.schedule or DEFAULT_SCHEDULE]
+
+    @schedule.setter
+    def schedule(self, preset: Preset) -> None:
+        self.own_schedule = preset
 
     def learn(self, rows: Any, targets: Any, weights: Any = None, order: Any = None) -> float:
         """A step for each row, in the given order; the sum of the losses they had before they were learnt.
@@ -256,6 +265,12 @@ class Learner:
         (intercept,) = self.intercepts
         return float(intercept)
 
+    def set_intercepts(self, values: np.ndarray) -> None:
+        """Put the intercepts elsewhere: the next step's correction of the gradient takes the move in."""
+        self.scalars["intercept"] = values
+        if not self.steps:
+            self.scalars["intercept_before"] = values
+
     @property
     def gradient(self) -> np.ndarray:
         """d_t of the only model, the estimate of the gradient at the last but one iterate, a copy."""
@@ -292,17 +307,22 @@ class Evaluation(NamedTuple):
     value: np.ndarray
     """F(x), the weighted mean of the losses."""
     gap: np.ndarray
-    """max over v of ⟨∇F(x), x − v⟩, intercept included: at least F(x) − F*."""
+    """max over v of ⟨∇F(x), x − v⟩, at the best intercept: at least F(x) − F*."""
+    intercepts: np.ndarray
+    """The intercepts that value and gap are at."""
 
 
-def evaluate(settings: Settings, data: Examples, coefs: np.ndarray, intercepts: Any = 0.0) -> Evaluation:
-    """F and its Frank-Wolfe gap for each model, from all rows.
+def evaluate(settings: Settings, data: Examples, coefs: np.ndarray, intercepts: Any = None) -> Evaluation:
+    """F and its Frank-Wolfe gap for each model, from all rows, at the best intercept for its coefficients.
+
+    F is convex in both, and its slope in the best intercept is 0 (or points out of the interval): the gap over x alone
+    then bounds F(x) − F*, up to the 1e-13 by which the intercept is off.
 
     Args:
         settings: what the models learn.
         data: the rows.
         coefs: models × features, or one vector.
-        intercepts: one a model, or one number.
+        intercepts: where the search for the best ones starts, one a model; None for 0.
 
     Returns:
         `Evaluation`, arrays of one number a model.
@@ -310,29 +330,29 @@ def evaluate(settings: Settings, data: Examples, coefs: np.ndarray, intercepts: 
     Examples:
         >>> settings = Settings(2, "squared", radius=3.0)
         >>> rows = examples([[1.0, 0.0], [0.0, 1.0]], [1.0, -2.0], None, 2, settings.loss_function)
-        >>> evaluate(settings, rows, np.array([1.0, -2.0]))
-        Evaluation(value=array([0.]), gap=array([0.]))
+        >>> evaluate(settings, rows, np.array([1.0, -2.0])).gap
+        array([0.])
     """
     coefs = np.atleast_2d(coefs)
-    intercepts = np.broadcast_to(intercepts, len(coefs))
+    models, intervals, radii = len(coefs), settings.intervals, settings.radii
+    found = np.zeros(models) if intercepts is None else np.array(np.broadcast_to(intercepts, models), np.float64)
     loss, matrix = settings.loss_function, data.matrix
     weights = data.weights / max(data.weights.sum(), np.finfo(float).tiny)
-    values, gaps = np.empty(len(coefs)), np.empty(len(coefs))
+    values, gaps = np.empty(models), np.empty(models)
     step = max(1, SLICE_ENTRIES // max(1, data.size))
-    for first in range(0, len(coefs), step):
-        some = range(first, min(first + step, len(coefs)))
+    for first in range(0, models, step):
+        some = range(first, min(first + step, models))
         margins = np.asarray(matrix @ coefs[some.start : some.stop].T)
         slopes = np.empty_like(margins)
         for place, model in enumerate(some):
-            m = np.ascontiguousarray(margins[:, place] + intercepts[model])
-            y = settings.targets_of(data.targets, model)
+            m, y = np.ascontiguousarray(margins[:, place]), settings.targets_of(data.targets, model)
+            if intervals is not None:
+                low, high = map(float, intervals[model])
+                found[model] = best_shift(loss.code, settings.delta, m, y, weights, low, high, found[model])
+                m = m + found[model]
             values[model] = weights @ all_values(loss.code, settings.delta, m, y)
             slopes[:, place] = weights * all_derivatives(loss.code, settings.delta, m, y)
         gradients = np.asarray(matrix.T @ slopes).T
-        for place, model in enumerate(some):
-            gaps[model] = gradients[place] @ coefs[model] - settings.radii[model] * settings.set.least(gradients[place])
-            if settings.intervals is not None:
-                low, high = settings.intervals[model]
-                slope = float(slopes[:, place].sum())
-                gaps[model] += slope * intercepts[model] - min(slope * low, slope * high)
-    return Evaluation(values, gaps)
+        for gradient, model in zip(gradients, some, strict=True):
+            gaps[model] = gradient @ coefs[model] - radii[model] * settings.set.least(gradient)
+    return Evaluation(values, gaps, found)

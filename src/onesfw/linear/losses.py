@@ -9,6 +9,8 @@ import numpy as np
 from numba import njit
 
 LOGISTIC, SQUARED_HINGE, SQUARED, HUBER, POISSON = range(5)
+MOST_ROUNDS = 200
+FAR = 1e3  # a step of the intercept, in units of its own size, at most: curvature fades far from the optimum
 
 
 @njit(cache=True, nogil=True)
@@ -43,6 +45,59 @@ def derivative(loss: int, parameter: float, m: float, y: float) -> float:
     if loss == HUBER:
         return min(max(m - y, -parameter), parameter)
     return exp(m) - y
+
+
+@njit(cache=True, nogil=True)
+def curvature(loss: int, parameter: float, m: float, y: float) -> float:
+    """∂²ℓ/∂m², where it exists."""
+    if loss == LOGISTIC:
+        e = exp(-abs(m))
+        return e / (1.0 + e) ** 2
+    if loss == SQUARED_HINGE:
+        return 2.0 if y * m < 1.0 else 0.0
+    if loss == SQUARED:
+        return 1.0
+    if loss == HUBER:
+        return 1.0 if abs(m - y) <= parameter else 0.0
+    return exp(m)
+
+
+@njit(cache=True, nogil=True)
+def best_shift(
+    loss: int, parameter: float, margins: np.ndarray, targets: np.ndarray, weights: np.ndarray, low: float, high: float,
+    start: float,
+) -> float:  # fmt: skip
+    """The b in [low, high] that minimises Σ w ℓ(m + b, y); weights sum to 1.
+
+    Steps that double until the slope changes its sign, or an end is reached; then Newton's method, with bisection where
+    it leaves the bracket or its steps do not halve.
+    """
+    b, below, above, reach, last = min(max(start, low), high), -inf, inf, 1e-3, inf
+    for _ in range(MOST_ROUNDS):
+        slope, bend = 0.0, 0.0
+        for i in range(margins.shape[0]):
+            slope += weights[i] * derivative(loss, parameter, margins[i] + b, targets[i])
+            bend += weights[i] * curvature(loss, parameter, margins[i] + b, targets[i])
+        if slope == 0.0 or (slope > 0 and b <= low) or (slope < 0 and b >= high):
+            return b
+        if slope > 0:
+            above = b
+        else:
+            below = b
+        newton = slope / bend if bend > 0 else inf
+        if below == -inf or above == inf:
+            reach *= 2.0
+            newton = reach if abs(newton) < reach else min(abs(newton), FAR * max(1.0, abs(b), reach))
+            new = min(max(b - newton if slope > 0 else b + newton, low), high)
+        else:
+            new = b - newton
+            if not below < new < above or abs(newton) > 0.5 * last:
+                new = 0.5 * (below + above)
+            last = abs(new - b)
+        if abs(new - b) <= 1e-14 * max(1.0, abs(b)):
+            return new
+        b = new
+    return b
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
-from onesfw.linear.losses import value
+from onesfw.linear.losses import curvature, value
 
 L1, SIMPLEX, NONNEGATIVE_L1 = range(3)
 BLOCKS_PER_GROUP = 64
@@ -257,7 +257,8 @@ def learn(
             c_g[c] = change / s.sigma
             s.norm2 += c_g[c] * (2.0 * row_g[c] + c_g[c] * row2)  # ‖g + c_g a‖²; a row has no duplicate entries
             if has_intercept:
-                move_intercept(s, kept, change, eta, intervals[c, 0], intervals[c, 1])
+                bend = weights[row] * curvature(loss, parameter, here, target)
+                move_intercept(s, t, loss, kept, change, bend, intervals[c, 0], intervals[c, 1])
 
         if several is None:
             add_to_one(indices, values, begin, end, symmetric, pairs, blocks, groups, c_g, place, largest, lowered)

@@ -13,7 +13,7 @@ import scipy.sparse
 from onesfw.arguments import choose, number, whole_number
 from onesfw.files import read_tensors, write_tensors
 from onesfw.linear.constraints import constraint_name
-from onesfw.linear.defaults import default_interval, default_radius
+from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES
@@ -170,7 +170,7 @@ def radius_path(
         radii: of the models; None for 12 from 1/30 to 10 times the default radius of the estimators.
         validation: the share of the rows to measure on, or a pair (X, y) of other rows.
         loss, constraint, schedule, delta: as in `onesfw.linear.Settings`.
-        intercept: learn an intercept, in the interval that holds the best one.
+        intercept: learn an intercept, which is not part of the norm.
         passes: over the training rows.
         key: the seed of the shuffling.
         n_jobs: threads among which the radii are divided; None for one, −1 for all cores.
@@ -197,7 +197,7 @@ def radius_path(
     train, test = split(X, y, validation, loss, rng)
     base = Settings(train.n_features, loss, constraint, 1.0, schedule, delta=delta)
     grid = check_radii(radii, default_radius(train, base.loss_function, base.set))
-    settings = with_radii(base, grid, train, intercept)
+    settings = replace(base, radius=tuple(grid), intercept=ANYWHERE if intercept else None)
     first_seed, seed = (int(s) for s in rng.integers(0, 2**63, 2))
     warm = passes > 1 and len(grid) > 1
     total = train.size * (1 + len(grid) * (passes - 1)) if warm else train.size * len(grid) * passes
@@ -207,14 +207,18 @@ def radius_path(
             first = Team(some(settings, [0]))
             first.compile(train.values.dtype)
             bar.note("")
+            if intercept:
+                first.set_intercepts(evaluate(some(settings, [0]), train, first.coefs).intercepts)
             learn(first, train, first_seed, 1, bar)
             start = started_at(first, settings, max(1, int(START_WEIGHT * train.size)))
         team = Team(settings, n_jobs=n_jobs, start=start)
+        if start is None and intercept:
+            team.set_intercepts(evaluate(settings, train, team.coefs).intercepts)
         team.compile(train.values.dtype)
         bar.note("")
         learn(team, train, seed, passes - warm, bar)
-    value, gap = evaluate(settings, train, team.coefs, team.intercepts)
-    coefs, intercepts = team.coefs, team.intercepts
+    coefs = team.coefs
+    value, gap, intercepts = evaluate(settings, train, coefs, team.intercepts)
     losses = [
         base.loss_function.value(test.matrix @ coef + intercept, test.targets, delta)
         for coef, intercept in zip(coefs, intercepts, strict=True)
@@ -253,12 +257,6 @@ def check_radii(radii: Sequence[float] | None, around: float) -> list[float]:
     if not grid:
         raise ValueError("radii must hold at least one radius, or be None")
     return grid
-
-
-def with_radii(base: Settings, grid: list[float], data: Examples, intercept: bool) -> Settings:
-    """The settings of all models."""
-    intervals = tuple(default_interval(data, base.loss_function, base.set, radius, base.delta) for radius in grid)
-    return replace(base, radius=tuple(grid), intercept=intervals if intercept else None)
 
 
 def started_at(first: Team, settings: Settings, t0: int) -> Start:

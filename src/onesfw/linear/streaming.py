@@ -22,6 +22,7 @@ from onesfw.engine.checkpoint import Checkpoint, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
 from onesfw.linear.constraints import constraint_name
+from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.examples import examples
 from onesfw.linear.learner import DEFAULT_SCHEDULE, Learner, Settings
 from onesfw.linear.losses import LOSSES
@@ -30,8 +31,6 @@ from onesfw.linear.prediction import PathLike, Rows, score
 from onesfw.linear.training import Piece, Progress, learn_passes, resumed
 from onesfw.progress import PassesBar
 from onesfw.schedules import PRESETS
-
-INTERCEPT_BOUND = 10.0  # of the logit or the logarithm of a count
 
 
 class DataWarning(UserWarning):
@@ -85,7 +84,7 @@ def train(
             "huber" or "poisson" for numbers.
         passes: over the rows.
         intercept: learn an intercept too.
-        intercept_bound: it stays within ± this; None for 10 with labels and counts, and for the radius with numbers.
+        intercept_bound: it stays within ± this; None for anywhere.
         delta: where the Huber loss turns linear.
         schedule: of η and ρ, a name of `onesfw.schedules.PRESETS`; None for "adaptive".
         key: the seed of the shuffling.
@@ -142,7 +141,7 @@ def train(
         constraint=constraint,
         radius=radius,
         schedule=DEFAULT_SCHEDULE if schedule is None else schedule,
-        intercept=interval(intercept, intercept_bound, loss, radius),
+        intercept=interval(intercept, intercept_bound),
         delta=number(delta, "delta", 0.0, strict=True),
         passes=whole_number(passes, "passes", 1),
         buffer=whole_number(buffer, "buffer", 1),
@@ -154,16 +153,13 @@ def train(
     return run(plan, options, rows, tested, cache, checkpoint, progress)
 
 
-def interval(wanted: bool, bound: float | None, loss: str, radius: float) -> tuple[float, float] | None:
+def interval(wanted: bool, bound: float | None) -> tuple[float, float] | None:
     """The interval of the intercept."""
-    if bound is not None:
-        bound = number(bound, "intercept_bound", 0.0, strict=True)
-        if not wanted:
-            raise ValueError(f"{named('intercept_bound')} needs an intercept, which {named('intercept')} leaves out")
-        return (-bound, bound)
+    if bound is None:
+        return ANYWHERE if wanted else None
+    bound = number(bound, "intercept_bound", 0.0, strict=True)
     if not wanted:
-        return None
-    bound = radius if loss in ("squared", "huber") else INTERCEPT_BOUND
+        raise ValueError(f"{named('intercept_bound')} needs an intercept, which {named('intercept')} leaves out")
     return (-bound, bound)
 
 

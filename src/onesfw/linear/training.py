@@ -263,6 +263,13 @@ class Team:
         """The intercepts, one a model."""
         return np.concatenate([part.intercepts for part in self.parts])
 
+    def set_intercepts(self, values: np.ndarray) -> None:
+        """Put the intercepts elsewhere."""
+        begin = 0
+        for part in self.parts:
+            part.set_intercepts(values[begin : begin + part.settings.models])
+            begin += part.settings.models
+
     @property
     def remembers(self) -> bool:
         """Whether SAG's table of rows is kept."""
@@ -353,10 +360,11 @@ def fit_in_memory(
         The models, and a full pass's evaluation of them.
     """
     team = Team(settings, n_jobs=n_jobs, rows=data.size if budget.gradient == "sag" else None, start=start)
-    limit: np.ndarray | None = None
+    limit = None
     if budget.tol is not None:
-        zero = Team(settings)
-        limit = budget.tol * evaluate(settings, data, zero.coefs, zero.intercepts).value
+        limit = budget.tol * evaluate(replace(settings, intercept=None), data, Team(settings).coefs).value
+    if start is None and settings.intercept is not None:
+        team.set_intercepts(evaluate(settings, data, team.coefs).intercepts)
     measured: tuple[int, Evaluation] | None = None
     seen = 0
 
@@ -364,6 +372,8 @@ def fit_in_memory(
         nonlocal measured
         if measured is None or measured[0] != team.steps:
             measured = team.steps, evaluate(settings, data, team.coefs, team.intercepts)
+            if settings.intercept is not None:
+                team.set_intercepts(measured[1].intercepts)
         return measured[1]
 
     def report(progress: Progress) -> None:

@@ -34,10 +34,8 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         steps: rows to learn from, instead of passes.
         tol: stop when the Frank-Wolfe gap, computed from all rows at most once a pass, is at most tol times the loss of
             the model that is 0. None: never; nothing is then computed between the passes.
-        fit_intercept: learn an intercept, which is not part of the norm. It moves in an interval of its own: the set is
-            a product.
-        intercept_bound: the interval is ±intercept_bound. None: the interval around the best constant margin that holds
-            the best intercept for every x of the set; ±radius in `partial_fit`.
+        fit_intercept: learn an intercept, which is not part of the norm and moves by steps of its own.
+        intercept_bound: it stays within ± this. None: anywhere.
         class_weight: weights of the classes, or "balanced".
         warm_start: start `fit` at the coefficients of the fit before, and go on with its step sizes.
         random_state: the seed of the order of the rows.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onesfw.arguments import number
 from onesfw.linear.constraints import CLASSES, CONSTRAINTS, constraint_name
-from onesfw.linear.defaults import BLIND_RADIUS, default_interval, default_radius
-from onesfw.linear.examples import Examples, read_only
+from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS, default_radius
+from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Settings, Start
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.training import GRADIENTS, Budget, Team, fit_in_memory
@@ -90,16 +89,13 @@ class LinearOneSFW(BaseEstimator):
             radius = number(self.radius, "radius", 0.0, strict=True)
         else:
             radius = BLIND_RADIUS if data is None else default_radius(data, loss, constraint)
-        intervals: tuple[tuple[float, float], ...] | None = None
-        if self.fit_intercept and (self.intercept_bound is not None or data is None):
-            bound = radius if self.intercept_bound is None else number(self.intercept_bound, "intercept_bound", 0.0)
-            intervals = ((-bound, bound),) * (classes or 1)
-        elif self.fit_intercept and data is not None:
-            tasks = [data] if classes is None else [one_against_rest(data, label) for label in range(classes)]
-            intervals = tuple(default_interval(task, loss, constraint, radius, delta) for task in tasks)
+        interval = ANYWHERE if self.fit_intercept else None
+        if self.fit_intercept and self.intercept_bound is not None:
+            bound = number(self.intercept_bound, "intercept_bound", 0.0)
+            interval = (-bound, bound)
         labels = None if classes is None else tuple(range(classes))
         return Settings(
-            self.n_features_in_, self.loss, self.constraint, radius, self.schedule, intervals, delta, labels
+            self.n_features_in_, self.loss, self.constraint, radius, self.schedule, interval, delta, labels
         )  # fmt: skip
 
     def _train(self, data: Examples, classes: int | None = None) -> None:
@@ -149,11 +145,6 @@ class LinearOneSFW(BaseEstimator):
         self._team.learn_examples(data, np.arange(data.size))
         self._coef = None
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
-
-
-def one_against_rest(data: Examples, label: int) -> Examples:
-    """The same rows with targets +1 for one class and −1 for the others."""
-    return replace(data, targets=read_only(np.where(data.targets == label, 1.0, -1.0)))
 
 
 def one_or_array(numbers: np.ndarray) -> Any:
