@@ -1,16 +1,16 @@
-"""The compiled loop: d_t, the vertex, the step, for as many steps as it is told."""
+"""The compiled loop: d_t, the vertex, the step, for a number of steps that is an argument."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from onesfw import trees
-from onesfw.estimators import Estimator, Now
+from onesfw.estimators import Estimator, StepInputs
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
 from onesfw.steps import Step
@@ -36,6 +36,10 @@ class RunState(NamedTuple):
     """x_o or the mean of the iterates so far, or nothing where neither is wanted"""
 
 
+Chunk = Callable[[Array, RunState, Array, Array, Array, Array, Tree], tuple[RunState, Array]]
+"""(key, state, first, count, rho, weight, plan) ↦ (state after `count` steps, whether it is finite)"""
+
+
 class Keys(NamedTuple):
     """Independent streams of a run's key."""
 
@@ -49,7 +53,7 @@ def streams(key: Array) -> Keys:
     return Keys(*(jax.random.fold_in(key, i) for i in range(3)))
 
 
-def initial(constraint: ConvexSet, estimator: Estimator, step: Step, x: Tree, horizon: Any, keep: bool) -> RunState:
+def initial(constraint: ConvexSet, estimator: Estimator, step: Step, x: Tree, horizon: int, keep: bool) -> RunState:
     """The state before step 1."""
     state = step.init(x, horizon)
     point = step.point(state)
@@ -100,7 +104,7 @@ def compiled_chunk(
     sign: int,
     block: int,
     output: str = "last",
-) -> Callable[..., tuple[RunState, Array]]:
+) -> Chunk:
     """The function (key, state, first, count, rho, weight, plan) ↦ (state after `count` steps, whether it is finite).
 
     Step numbers begin at `first`. Blocks lie on a fixed grid of steps, so that step t's randomness comes out of the
@@ -128,9 +132,9 @@ def compiled_chunk(
                 if keep is not None:
                     chosen = keep(x, chosen, chances[i], t)
                 here = jax.tree.map(lambda leaf: leaf[i], draws)
-                told = jax.tree.map(lambda leaf: leaf[place], plan)
-                now = Now(x, state.previous, here, told, rho[place], t)
-                estimate = estimator.update(objective, state.estimate, now)
+                sizes = jax.tree.map(lambda leaf: leaf[place], plan)
+                inputs = StepInputs(x, state.previous, here, sizes, rho[place], t)
+                estimate = estimator.update(objective, state.estimate, inputs)
                 direction = estimator.direction(estimate)
                 direction = direction if sign > 0 else trees.scale(-1, direction)
                 moved, memory = step.move(constraint, state.step, direction, state.memory, weight[place])

@@ -6,7 +6,6 @@ import bisect
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +16,10 @@ from onesfw.engine.chunk_inputs import ChunkInputs, chunk_inputs
 from onesfw.engine.compiled_loop import CHUNK, RunState
 from onesfw.engine.evaluation import CONFIDENCE, Evaluation, number_from
 from onesfw.engine.programs import Programs
-from onesfw.engine.run import Run
+from onesfw.engine.run import Row, Run
 from onesfw.progress import ProgressBar
 from onesfw.results.status import Status
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 CHUNK_SECONDS = 0.25
 GROWTH = 8  # of a chunk's length over the one before, while its speed is still unknown
@@ -36,7 +35,7 @@ class Outcome:
     status: list[Status]
     steps: int
     final: Evaluation | None
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     seconds: float
     evaluation_seconds: float
     batched: bool
@@ -60,7 +59,7 @@ class HostLoop:
     length: int = 1
     seconds: float = 0.0
     evaluation_seconds: float = 0.0
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     failed_step: int | None = None
 
     def __post_init__(self) -> None:
@@ -81,7 +80,7 @@ class HostLoop:
             pause = self.next_pause()
             status = self.advance(pause)
             if status is None and self.done == pause:
-                status = self.look()
+                status = self.evaluate()
             if status is None and self.done >= self.run.steps:
                 status = [Status.STEPS_DONE] * self.count
             if status is None:
@@ -138,10 +137,10 @@ class HostLoop:
             self.length = max(1, min(self.length, int(left / max(elapsed / count, 1e-9)) or 1))
         return None
 
-    def last_finite(self, count: int, inputs: ChunkInputs, weight: np.ndarray) -> list[Status]:
+    def last_finite(self, count: int, inputs: ChunkInputs, weight: HostArray) -> list[Status]:
         """Replay a chunk that ended with NaN or infinity: find the first bad step and keep the state before it."""
 
-        def replay(steps: int) -> tuple[RunState, np.ndarray]:
+        def replay(steps: int) -> tuple[RunState, HostArray]:
             first = jnp.int32(self.done + 1)
             state, finite = self.programs.chunk(self.key, self.state, first, jnp.int32(steps), *inputs)
             return state, np.atleast_1d(np.asarray(finite))
@@ -160,7 +159,7 @@ class HostLoop:
         return [Status.NOT_FINITE if b else Status.COMPANION for b in broken]
 
     def current(self) -> Tree:
-        """The point that is looked at: x_{t+1} after t steps, or the mean of the iterates where that is the output."""
+        """The point that is evaluated: x_{t+1} after t steps, or the mean of the iterates where that is the output."""
         average = self.run.algorithm.output == "average" and self.done > 0
         return self.state.chosen if average else self.iterate()
 
@@ -171,7 +170,7 @@ class HostLoop:
             return jax.tree.map(lambda leaf, x: jnp.broadcast_to(leaf, x.shape), self.run.inside, like)
         return self.run.step.output(self.state.step, self.weight)
 
-    def look(self) -> list[Status] | None:
+    def evaluate(self) -> list[Status] | None:
         """Evaluate, note a row of the trace, call the callbacks, and compare the gap with `gap_tol`."""
         x = self.current()
         self.measured = self.measure(x)
@@ -201,16 +200,15 @@ class HostLoop:
         finally:
             self.evaluation_seconds += time.perf_counter() - begun
 
-    def row(self, measured: Evaluation | None) -> dict[str, Any]:
+    def row(self, measured: Evaluation | None) -> Row:
         """A row of the trace."""
         counts = self.run.estimator.counts(self.run.objective, self.done, self.run.steps)
         calls = self.run.step.lmo_calls(self.state.step, self.done)
         missing = np.full(self.count, np.nan) if self.batched else np.nan
-        row: dict[str, Any] = {"step": self.done, **counts._asdict(), "lmo_calls": calls, "seconds": self.seconds}
+        row: Row = {"step": self.done, **counts._asdict(), "lmo_calls": calls, "seconds": self.seconds}
         for name in Evaluation._fields:
-            row[name] = missing if measured is None else getattr(measured, name)
-            if np.ndim(row[name]) == 0:
-                row[name] = float(row[name])
+            value = missing if measured is None else getattr(measured, name)
+            row[name] = value if np.ndim(value) else float(value)
         if self.replicate is not None:
             row["replicate"] = self.replicate
         return row
