@@ -93,6 +93,11 @@ def wide() -> bool:
     return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
 
 
+def size_in_bytes(tree: Tree) -> int:
+    """What a tree's arrays take in memory; accepts `jax.ShapeDtypeStruct` leaves. A key counts eight bytes."""
+    return sum(leaf.size * getattr(leaf.dtype, "itemsize", 8) for leaf in jax.tree.leaves(tree))
+
+
 def describe(tree: Tree) -> str:
     """Shapes in words, for error messages: `(20,)` or `{'w': (20,), 'b': ()}`."""
     leaves = jax.tree.leaves(tree)

@@ -98,14 +98,16 @@ def starting_point(x0: Tree | None, constraint: ConvexSet) -> Tree:
     if x0 is None:
         template = constraint.template()
         if template is None:
-            name = type(constraint).__name__
+            name = constraint.without_shape()
             raise TypeError(f"x0: {name} does not know its shape; pass x0= here, or shape= to the set")
         return jax.tree.map(lambda shape: jax.ShapeDtypeStruct(shape, np.float32), template, is_leaf=is_shape)
     leaves, structure = jax.tree.flatten(x0)
     if not leaves:
         raise ValueError("x0 holds no array; pass an array or a pytree of arrays")
     with np.errstate(over="ignore"):  # an infinite x0 is refused below
-        arrays = [np.float32(leaf) if type(leaf) is float else leaf for leaf in leaves]
+        wide = any(getattr(leaf, "dtype", None) == np.float64 for leaf in leaves)
+        plain = np.float64 if wide else np.float32  # a number beside arrays has their precision
+        arrays = [plain(leaf) if type(leaf) is float else leaf for leaf in leaves]
     if any(np.ma.is_masked(leaf) for leaf in leaves):
         raise ValueError("x0 has masked entries; fill them with x0.filled(0) or another value")
     arrays = [leaf if isinstance(leaf, jax.Array) else np.asarray(leaf) for leaf in arrays]

@@ -19,6 +19,7 @@ from onesfw.trees import Array, Tree
 CHUNK = 1 << 16  # steps whose ρ and η are handed over at once
 BLOCK = 4096  # steps whose randomness is computed at once, fewer where draws are large
 BLOCK_BYTES = 1 << 18
+LARGEST_BYTES = 1 << 26  # what the draws of a short block, of 16 steps, may take
 UNROLL = 4  # steps in one turn of the compiled loop: saves copies of the state, a third of a step at d = 20
 
 
@@ -63,8 +64,9 @@ def initial(constraint: ConvexSet, estimator: Estimator, step: Step, x: Tree, ho
 def block_length(objective: Objective, estimator: Estimator, key: Array) -> int:
     """How many steps' draws are computed together: a power of two, so that their arrays stay in the cache."""
     draws = jax.eval_shape(lambda k, t: estimator.draws(objective, k, t), key, jnp.int32(1))
-    size = sum(leaf.size * getattr(leaf.dtype, "itemsize", 8) for leaf in jax.tree.leaves(draws))
-    return max(16, min(BLOCK, 1 << max(0, (BLOCK_BYTES // max(1, size)).bit_length() - 1)))
+    size = max(1, trees.size_in_bytes(draws))
+    least = max(1, min(16, LARGEST_BYTES // size))
+    return max(least, min(BLOCK, 1 << max(0, (BLOCK_BYTES // size).bit_length() - 1)))
 
 
 def unrolled(low: Array, high: Array, body: Callable[[Array, RunState], RunState], state: RunState) -> RunState:

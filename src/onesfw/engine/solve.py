@@ -12,6 +12,7 @@ from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
 from onesfw.arguments import whole_number
 from onesfw.engine.checks import build_run, require_types, starting_point
 from onesfw.engine.evaluation import Evaluate, Every
+from onesfw.engine.interrupts import keep_interrupts
 from onesfw.engine.keys import Key, as_key
 from onesfw.engine.replicates import MOST_REPLICATES, carry_out
 from onesfw.engine.run import Callbacks
@@ -172,7 +173,7 @@ def solve(
     if replicates is not None:
         replicates = whole_number(replicates, "replicates", 1, MOST_REPLICATES)
     start = starting_point(x0, constraint)
-    with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
+    with keep_interrupts(), jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
         run = build_run(
             objective, constraint, start, x0 is not None, sign, steps=steps, algorithm=algorithm, evaluate=evaluate,
             every=every, gap_tol=gap_tol, time_limit=time_limit, callbacks=callbacks,

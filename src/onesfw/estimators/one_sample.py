@@ -13,6 +13,7 @@ from onesfw import trees
 from onesfw.capabilities import ObjectiveLike
 from onesfw.estimators.base import Estimator, OracleCounts, StepInputs
 from onesfw.estimators.corrections import Correction, Increment
+from onesfw.estimators.sampling import batch_mean, draw_batch
 from onesfw.trees import Array, Tree
 
 LARGEST_CONSTANT = 100.0  # of the adaptive ρ_t = c/(t + c − 2)
@@ -68,8 +69,7 @@ class OneSample(Estimator):
 
     def draws(self, objective: ObjectiveLike, key: Array, t: Array) -> tuple[Tree, Tree]:
         samples, places = jax.random.split(key)
-        numbers = (t - 1) * self.batch + jnp.arange(self.batch, dtype=t.dtype)
-        draw = jax.vmap(lambda number: objective.draw(samples, number))(numbers)
+        draw = draw_batch(objective, samples, t, self.batch)
         if not self.correction.uses_place:
             return draw, ()
         return draw, jax.random.uniform(jax.random.fold_in(places, t), (self.batch,))
@@ -97,14 +97,15 @@ class OneSample(Estimator):
         dtype = inputs.rho.dtype
         known = baseline if self.correction.uses_baseline else jnp.zeros((), dtype)
 
-        def one(draws: Tree) -> Increment:
-            draw, a = draws
+        draws, places = inputs.draws
+
+        def one(draw: Tree, a: Tree) -> Increment:
             place = a.astype(dtype) if self.correction.uses_place else jnp.zeros((), dtype)
             return self.correction(objective, draw, place, inputs.x, inputs.previous, known)
 
         if self.batch == 1:
-            return one(jax.tree.map(lambda leaf: leaf[0], inputs.draws))
-        return jax.tree.map(lambda leaf: jnp.mean(leaf, 0), jax.vmap(one)(inputs.draws))
+            return one(*jax.tree.map(lambda leaf: leaf[0], (draws, places)))
+        return batch_mean(one, objective, draws, places, inputs.t, self.batch, inputs.x)
 
     def counts(self, objective: ObjectiveLike, steps: int, horizon: int | None = None) -> OracleCounts:
         """The first step needs one gradient per sample, the others what the correction says."""

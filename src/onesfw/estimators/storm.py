@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from onesfw import trees
 from onesfw.capabilities import OBLIVIOUS, ObjectiveLike
 from onesfw.estimators.base import Estimator, OracleCounts, StepInputs
+from onesfw.estimators.sampling import batch_mean, draw_batch
 from onesfw.trees import Array, Tree
 
 
@@ -54,19 +55,17 @@ class Storm(Estimator):
         return State(trees.zeros_like(x), zero, zero)
 
     def draws(self, objective: ObjectiveLike, key: Array, t: Array) -> Tree:
-        samples = jax.random.split(key)[0]
-        numbers = (t - 1) * self.batch + jnp.arange(self.batch, dtype=t.dtype)
-        return jax.vmap(lambda number: objective.draw(samples, number))(numbers)
+        return draw_batch(objective, jax.random.split(key)[0], t, self.batch)
 
     def update(self, objective: ObjectiveLike, state: State, inputs: StepInputs) -> State:
         x, previous, dtype = inputs.x, inputs.previous, inputs.rho.dtype
         zero = jnp.zeros((), dtype)
 
-        def pair(draw: Tree) -> tuple[Tree, Tree]:
+        def pair(draw: Tree, _: Tree) -> tuple[Tree, Tree]:
             h = objective.at(draw, x, zero)
             return h.gradient(x), h.gradient(previous)
 
-        here, there = jax.tree.map(lambda leaf: jnp.mean(leaf, 0), jax.vmap(pair)(inputs.draws))
+        here, there = batch_mean(pair, objective, inputs.draws, (), inputs.t, self.batch, x)
         a = jnp.where(inputs.t == 1, 1.0, jnp.minimum(self.c * state.size**2, 1.0)).astype(dtype)
         d = jax.tree.map(lambda g, old, h: g + (1 - a) * (old - h), here, state.d, there)
         total = state.total + trees.squared_norm(here)
