@@ -15,7 +15,7 @@ $(VENV)/.installed: pyproject.toml
 demo: $(VENV)/.installed  ## solve a real problem, print a table, save a plot
 	$(BIN)/onesfw solve logistic --steps 200000 --plot out/logistic.png
 
-test: $(VENV)/.installed  ## the test suite (about 10 minutes on two cores)
+test: $(VENV)/.installed  ## the test suite and the examples in docstrings
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 check: $(VENV)/.installed  ## style and types

@@ -1,4 +1,4 @@
-"""Checks of arguments: each failure is a sentence that names the argument and the remedy."""
+"""Checks of arguments: each failure raises TypeError or ValueError, naming the argument and the remedy."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import numpy as np
+
+REAL = (int, float, np.integer, np.floating)
 
 _spelling: ContextVar[Mapping[str, str]] = ContextVar("spelling", default={})  # noqa: B039  never written to
 
@@ -35,8 +36,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def choose(name: Any, names: Iterable[str], argument: str) -> None:
-    """Raise a sentence that suggests the nearest right name."""
+def choose(name: object, names: Iterable[str], argument: str) -> None:
+    """Raise ValueError where `name` is none of `names`, suggesting the nearest, and TypeError where it is no word."""
     names, argument = list(names), named(argument)
     if not isinstance(name, str):
         raise TypeError(f"{argument} must be one of {', '.join(map(repr, names))}, got {name!r}")
@@ -45,9 +46,9 @@ def choose(name: Any, names: Iterable[str], argument: str) -> None:
         raise ValueError(f"{argument}={name!r} is not known; choose one of {known}{nearest(name, names)}")
 
 
-def real(value: Any) -> float | None:
+def real(value: object) -> float | None:
     """A real number as a float, infinite where an integer is too large for one; None for whatever else, bools too."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    if isinstance(value, bool) or not isinstance(value, REAL):
         return None
     try:
         return float(value)
@@ -55,7 +56,7 @@ def real(value: Any) -> float | None:
         return math.inf if value > 0 else -math.inf
 
 
-def number(value: Any, argument: str, least: float, *, strict: bool = False) -> float:
+def number(value: object, argument: str, least: float, *, strict: bool = False) -> float:
     """A finite real number of at least (strictly above) `least`."""
     above, argument = "above" if strict else "of at least", named(argument)
     checked = real(value)
@@ -67,11 +68,12 @@ def number(value: Any, argument: str, least: float, *, strict: bool = False) -> 
     return checked
 
 
-def whole_number(value: Any, argument: str, least: int, most: int | None = None) -> int:
+def whole_number(value: object, argument: str, least: int, most: int | None = None) -> int:
     """An integer of at least `least` and at most `most`; 1e5 counts as one."""
     checked = number(value, argument, least)
     if checked != int(checked):
         raise ValueError(f"{named(argument)} must be a whole number, got {value!r}")
     if most is not None and checked > most:
         raise ValueError(f"{named(argument)} must be at most {most:,}, got {value!r}")
+    assert isinstance(value, REAL)  # as `number` found; an integer beyond 2⁵³ keeps its last digits
     return int(value)

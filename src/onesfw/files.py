@@ -1,11 +1,14 @@
-"""Files: written whole or not at all, read with a sentence for whatever is wrong; arrays under a SHA-256, no pickle."""
+"""Files: written whole or not at all, read with an error for whatever is wrong; arrays under a SHA-256, no pickle."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import secrets
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +17,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 Tensors = dict[str, np.ndarray]
+
+ABANDONED_SECONDS = 2.0  # a writer locks its temporary file long before that
+KINDS = {
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
 
 
 def write_tensors(path: str | Path, form: str, version: int, content: dict[str, Any], tensors: Tensors) -> None:
@@ -80,8 +91,8 @@ def read_metadata(data: bytes) -> dict[str, str]:
     return metadata
 
 
-def check_path(path: Any) -> None:
-    """Raise a sentence where `path` is no path at all."""
+def check_path(path: object) -> None:
+    """Raise TypeError or ValueError where `path` is no path at all."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise TypeError(f"path must be the path of a file, got {path!r}")
     if "\0" in str(path):
@@ -89,7 +100,7 @@ def check_path(path: Any) -> None:
 
 
 def read_whole(path: str | Path, noun: str) -> bytes:
-    """A file's bytes, or a sentence."""
+    """A file's bytes; an OSError says what is missing."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
@@ -99,11 +110,16 @@ def read_whole(path: str | Path, noun: str) -> bytes:
 
 
 def check_target(path: str | Path) -> None:
-    """Raise a sentence where `path` cannot be written, before a run is spent on it; makes the folders on the way."""
+    """Raise OSError where `path` cannot be written, before a run is spent on it.
+
+    Makes the folders on the way, and removes what killed writers of the same file left there. A symlink is followed;
+    what is there and no regular file, such as a device or a pipe, is refused: the rename would replace it.
+    """
     check_path(path)
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the path of a file in it")
+    check_regular(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -114,6 +130,52 @@ def check_target(path: str | Path) -> None:
         raise type(error)(f"{path} cannot be written: {error.strerror or error}") from None
     if not os.access(target.parent, os.W_OK):
         raise PermissionError(f"{path} cannot be written: no permission to write in {target.parent}")
+    remove_abandoned(target)
+
+
+def check_regular(path: str | Path) -> None:
+    """Raise OSError where something stands under `path`, and it is no regular file."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # nothing is there, or it cannot be reached, which writing will say
+        return
+    if not stat.S_ISREG(mode):
+        kind = KINDS.get(stat.S_IFMT(mode), "no regular file")
+        raise OSError(f"{path} is {kind}, which writing would replace; give the path of a regular file")
+
+
+def temporary_beside(target: Path) -> Path:
+    """A name for what will be `target`, in the same folder."""
+    return target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+
+
+def remove_abandoned(target: Path) -> None:
+    """Remove the temporary files that killed writers of `target` left: old ones that nobody holds a lock on."""
+    pattern = re.compile(rf"\.{re.escape(target.name[:100])}\.[0-9a-f]{{12}}\.tmp")
+    try:
+        names = [name for name in os.listdir(target.parent) if pattern.fullmatch(name)]
+    except OSError:
+        return
+    for name in names:
+        left = target.parent / name
+        try:
+            with open(left, "rb") as file:
+                old = time.time() - os.fstat(file.fileno()).st_mtime > ABANDONED_SECONDS
+                if old and lock(file):
+                    left.unlink()
+        except OSError:  # another run was faster, or the file is not ours
+            continue
+
+
+def lock(file: BinaryIO) -> bool:
+    """Hold a file as long as it is open, against `remove_abandoned`; whether nobody else does."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):  # no locks on this system: then nothing is removed
+        return False
+    return True
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
@@ -130,15 +192,16 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """
     check_target(path)
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    temporary = temporary_beside(target)
     try:
         with open(temporary, "xb") as file:
+            lock(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except OSError as error:
-        if error.errno is None:  # a sentence already
+        if error.errno is None:  # its message says all
             raise
         raise type(error)(error.errno, f"{path} could not be written: {error.strerror or error}") from error
     finally:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -12,7 +13,39 @@ import numpy as np
 from jax import lax
 
 from onesfw import trees
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
+
+
+class SetLike(Protocol):
+    """What a step may ask of K; the sets of `onesfw.sets` have it, and say where they cannot serve."""
+
+    def lmo_from(self, d: Tree, memory: Tree) -> tuple[Tree, Tree]:
+        """argmin over v in K of ⟨d, v⟩, and what the oracle remembers for the next call."""
+
+    def lmo_below(self, d: Tree, room: Tree) -> Tree:
+        """argmin of ⟨d, v⟩ over the members v ≤ room of K."""
+
+    def project(self, y: Tree) -> Tree:
+        """argmin over x in K of ‖x − y‖₂."""
+
+    def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
+        """The smallest box that contains K."""
+
+    @property
+    def diameter(self) -> float:
+        """An upper bound on max ‖x − y‖₂ over K."""
+
+
+class EpochPlace(Protocol):
+    """Where in their epochs steps stand: place k of `length`."""
+
+    @property
+    def k(self) -> HostArray:
+        """1, …, `length`"""
+
+    @property
+    def length(self) -> HostArray:
+        """The steps of the epoch."""
 
 
 class StepState(NamedTuple):
@@ -31,12 +64,12 @@ class Step(eqx.Module):
     largest: ClassVar[float] = 1.0
     """What η_t may be at most."""
 
-    def fit(self, constraint: Any, like: Tree) -> Step:
-        """The step with what it needs to know of K; a sentence where K cannot serve it."""
+    def fit(self, constraint: SetLike, like: Tree) -> Step:
+        """The step with what it needs to know of K; raises ValueError where K cannot serve it."""
         return self
 
     @abc.abstractmethod
-    def init(self, x: Tree, horizon: Any) -> Tree:
+    def init(self, x: Tree, horizon: int) -> Tree:
         """The state at x_1, for a run of `horizon` steps."""
 
     @abc.abstractmethod
@@ -47,13 +80,13 @@ class Step(eqx.Module):
     def advance(self, state: Tree, vertex: Tree, weight: Array) -> Tree:
         """The state at x_{t+1}."""
 
-    def move(self, constraint: Any, state: Tree, direction: Tree, memory: Tree, weight: Array) -> tuple[Tree, Tree]:
+    def move(self, constraint: SetLike, state: Tree, direction: Tree, memory: Tree, weight: Array) -> tuple[Tree, Tree]:
         """The state at x_{t+1} and the oracle's memory: one call of the oracle at `direction`, then `advance`."""
         vertex, memory = constraint.lmo_from(direction, memory)
         vertex = jax.tree.map(lambda v, leaf: v.astype(leaf.dtype), vertex, direction)
         return self.advance(state, vertex, weight), memory
 
-    def lmo_calls(self, state: Tree, steps: int) -> Any:
+    def lmo_calls(self, state: Tree, steps: int) -> int | HostArray:
         """How often the oracle was asked in the first `steps` steps."""
         return steps
 
@@ -62,7 +95,7 @@ class Step(eqx.Module):
         """What decides the course of a run beside η, for a checkpoint's fingerprint."""
         return ""
 
-    def weights(self, t: np.ndarray, eta: np.ndarray, horizon: int) -> np.ndarray:
+    def weights(self, t: HostArray, eta: HostArray, horizon: int) -> HostArray:
         """What `advance` takes for η_t, computed in float64 on the host: a row for each step t."""
         return eta
 
@@ -74,7 +107,7 @@ class Step(eqx.Module):
 class FrankWolfeStep(Step):
     """x_{t+1} = x_t + η_t (v_t − x_t)."""
 
-    def init(self, x: Tree, horizon: Any) -> StepState:
+    def init(self, x: Tree, horizon: int) -> StepState:
         return StepState(x, trees.zeros_like(x), jnp.ones((), trees.dtype_of(x)))
 
     def point(self, state: StepState) -> Tree:
@@ -98,7 +131,7 @@ class ContinuousGreedyStep(Step):
 
     from_zero: ClassVar[bool] = True
 
-    def init(self, x: Tree, horizon: Any) -> StepState:
+    def init(self, x: Tree, horizon: int) -> StepState:
         zero = trees.zeros_like(x)
         return StepState(zero, zero, jnp.asarray(horizon, trees.dtype_of(x)))
 
@@ -109,7 +142,7 @@ class ContinuousGreedyStep(Step):
         total, lost = trees.compensated_add(state.total, state.lost, trees.scale(weight, vertex))
         return StepState(total, lost, state.divisor)
 
-    def weights(self, t: np.ndarray, eta: np.ndarray, horizon: int) -> np.ndarray:
+    def weights(self, t: HostArray, eta: HostArray, horizon: int) -> HostArray:
         product = eta * horizon
         whole = np.rint(product)
         return np.where(np.abs(product - whole) < 1e-9, whole, product)
@@ -127,7 +160,7 @@ class BelowStep(ContinuousGreedyStep):
 
     top: Tree = None
 
-    def fit(self, constraint: Any, like: Tree) -> Step:
+    def fit(self, constraint: SetLike, like: Tree) -> Step:
         try:
             jax.eval_shape(constraint.lmo_below, trees.shapes(like), trees.shapes(like))
         except NotImplementedError as error:
@@ -138,7 +171,7 @@ class BelowStep(ContinuousGreedyStep):
         return BelowStep(jax.tree.map(np.asarray, upper))
 
     def move(
-        self, constraint: Any, state: StepState, direction: Tree, memory: Tree, weight: Array
+        self, constraint: SetLike, state: StepState, direction: Tree, memory: Tree, weight: Array
     ) -> tuple[StepState, Tree]:
         room = jax.tree.map(lambda top, x: jnp.maximum(top - x, 0), self.top, self.point(state))
         return self.advance(state, constraint.lmo_below(direction, room), weight), memory
@@ -147,9 +180,9 @@ class BelowStep(ContinuousGreedyStep):
 class NormalizedStep(FrankWolfeStep):
     """x_{t+1} = x_t + η_t D (v_t − x_t)/‖v_t − x_t‖, at most as far as v_t; D is the diameter of K."""
 
-    diameter: Any = None
+    diameter: float | None = None
 
-    def fit(self, constraint: Any, like: Tree) -> Step:
+    def fit(self, constraint: SetLike, like: Tree) -> Step:
         return NormalizedStep(np.float64(diameter_of(constraint, like)))
 
     def advance(self, state: StepState, vertex: Tree, weight: Array) -> StepState:
@@ -164,14 +197,14 @@ class ProjectedStep(Step):
 
     largest: ClassVar[float] = np.inf
 
-    def fit(self, constraint: Any, like: Tree) -> Step:
+    def fit(self, constraint: SetLike, like: Tree) -> Step:
         try:
             jax.eval_shape(constraint.project, trees.shapes(like))
         except NotImplementedError as error:
             raise ValueError(f"constraint: {error}, such as one_sfw") from error
         return self
 
-    def init(self, x: Tree, horizon: Any) -> StepState:
+    def init(self, x: Tree, horizon: int) -> StepState:
         return StepState(x, (), jnp.ones((), trees.dtype_of(x)))
 
     def point(self, state: StepState) -> Tree:
@@ -181,12 +214,12 @@ class ProjectedStep(Step):
         return StepState(vertex, (), state.divisor)
 
     def move(
-        self, constraint: Any, state: StepState, direction: Tree, memory: Tree, weight: Array
+        self, constraint: SetLike, state: StepState, direction: Tree, memory: Tree, weight: Array
     ) -> tuple[StepState, Tree]:
         target = jax.tree.map(lambda x, d: x - weight * d, state.total, direction)
         return self.advance(state, constraint.project(target), weight), memory
 
-    def lmo_calls(self, state: StepState, steps: int) -> Any:
+    def lmo_calls(self, state: StepState, steps: int) -> int | HostArray:
         return 0
 
     def output(self, state: StepState, total_weight: float) -> Tree:
@@ -210,28 +243,28 @@ class SlidingStep(Step):
     after `most` calls of the oracle. γ is the schedule η. An epoch begins with x_0 = y_0 = y of the last one.
     """
 
-    epochs: Any = eqx.field(static=True)
+    epochs: Callable[[HostArray], EpochPlace] = eqx.field(static=True)
     """t ↦ its place (epoch, k, length)"""
     smoothness: float = eqx.field(static=True)
     most: int = eqx.field(static=True)
-    gamma: Any = eqx.field(static=True)
+    gamma: Callable[[HostArray, int], HostArray] = eqx.field(static=True)
     """t ↦ γ_t, which the step before must know"""
     diameter: float = eqx.field(static=True, default=1.0)
 
-    def fit(self, constraint: Any, like: Tree) -> Step:
+    def fit(self, constraint: SetLike, like: Tree) -> Step:
         return SlidingStep(self.epochs, self.smoothness, self.most, self.gamma, diameter_of(constraint, like))
 
     @property
     def settings(self) -> str:
         return f" smoothness={self.smoothness:g} inner={self.most}"
 
-    def init(self, x: Tree, horizon: Any) -> SlidingState:
+    def init(self, x: Tree, horizon: int) -> SlidingState:
         return SlidingState(x, x, x, jnp.int32(0))
 
     def point(self, state: SlidingState) -> Tree:
         return state.z
 
-    def weights(self, t: np.ndarray, eta: np.ndarray, horizon: int) -> np.ndarray:
+    def weights(self, t: HostArray, eta: HostArray, horizon: int) -> HostArray:
         """Rows of γ_t, β_t, the tolerance of step t, γ_{t+1}, and whether t + 1 begins an epoch."""
         here, following = self.epochs(t), self.epochs(t + 1)
         beta = 3 * self.smoothness / here.k
@@ -245,7 +278,7 @@ class SlidingStep(Step):
         return SlidingState(x, y, mixed(following, x, y), state.calls)
 
     def move(
-        self, constraint: Any, state: SlidingState, direction: Tree, memory: Tree, weight: Array
+        self, constraint: SetLike, state: SlidingState, direction: Tree, memory: Tree, weight: Array
     ) -> tuple[SlidingState, Tree]:
         beta, tolerance = weight[1], weight[2]
 
@@ -267,7 +300,7 @@ class SlidingStep(Step):
         point, memory, calls, _ = lax.while_loop(goes_on, slide, start)
         return self.advance(state, point, weight)._replace(calls=calls), memory
 
-    def lmo_calls(self, state: SlidingState, steps: int) -> Any:
+    def lmo_calls(self, state: SlidingState, steps: int) -> int | HostArray:
         calls = np.asarray(state.calls)
         return int(calls) if calls.ndim == 0 else calls
 
@@ -280,7 +313,7 @@ def mixed(share: Array, new: Tree, old: Tree) -> Tree:
     return jax.tree.map(lambda a, b: b + share * (a - b), new, old)
 
 
-def diameter_of(constraint: Any, like: Tree) -> float:
+def diameter_of(constraint: SetLike, like: Tree) -> float:
     """The diameter of K; of the box around it where K does not know its shape."""
     try:
         return float(constraint.diameter)

@@ -8,9 +8,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
+from jax.typing import DTypeLike
 
-Tree = Any  # a pytree of float arrays
+# The one place of the package's public modules where `Any` is written, for what no checker can say.
+Tree = Any  # a pytree of float arrays: arrays in any nest of tuples, lists, dictionaries and modules
+HostArray = npt.NDArray[Any]  # a NumPy array; its numbers' type is data, known at run time
+DType = np.dtype[Any]
+Function = Callable[..., Any]  # a function whose arguments its caller knows
 Array = jax.Array
 
 
@@ -19,17 +25,17 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
     return ravel_pytree(jax.tree.map(jnp.asarray, tree))
 
 
-def is_floating(leaf: Any) -> bool:
+def is_floating(leaf: object) -> bool:
     """Whether a leaf is a floating array (keys and integer leaves are not)."""
     return isinstance(leaf, jax.Array | np.ndarray | np.generic) and jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
-def cast(tree: Tree, dtype: Any) -> Tree:
+def cast(tree: Tree, dtype: DTypeLike) -> Tree:
     """The floating leaves of a tree in another dtype; everything else as it is."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_floating(leaf) else leaf, tree)
 
 
-def dtype_of(tree: Tree) -> np.dtype:
+def dtype_of(tree: Tree) -> DType:
     """The common dtype of a tree's leaves."""
     return np.result_type(*(leaf.dtype for leaf in jax.tree.leaves(tree)))
 
@@ -54,7 +60,7 @@ def add(a: Tree, b: Tree) -> Tree:
     return jax.tree.map(jnp.add, a, b)
 
 
-def scale(factor: Any, a: Tree) -> Tree:
+def scale(factor: float | Array, a: Tree) -> Tree:
     """factor · a."""
     return jax.tree.map(lambda leaf: factor * leaf, a)
 
@@ -85,6 +91,11 @@ def all_finite(tree: Tree) -> Array:
 def wide() -> bool:
     """Whether 64-bit numbers are enabled here and now."""
     return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+
+
+def size_in_bytes(tree: Tree) -> int:
+    """What a tree's arrays take in memory; accepts `jax.ShapeDtypeStruct` leaves. A key counts eight bytes."""
+    return sum(leaf.size * getattr(leaf.dtype, "itemsize", 8) for leaf in jax.tree.leaves(tree))
 
 
 def describe(tree: Tree) -> str:

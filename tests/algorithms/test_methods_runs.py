@@ -14,7 +14,7 @@ from onesfw.engine.checks import build_run, starting_point
 from onesfw.engine.fingerprint import fingerprint
 from onesfw.engine.programs import compilations
 from onesfw.engine.solve import carry_out
-from onesfw.estimators import Now
+from onesfw.estimators import StepInputs
 from onesfw.estimators.sampling import BLOCK_BYTES, block_size
 
 # -- counts -----------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_memory_does_not_grow_with_the_batch(algorithm, d):
         plan = jax.tree.map(lambda leaf: size, plan)
         draws = estimator.draws(objective, jax.random.key(0), jnp.int32(10**6))
         return estimator.update(
-            objective, estimator.init(x), Now(x, x, draws, plan, jnp.float32(0.5), jnp.int32(10**6))
+            objective, estimator.init(x), StepInputs(x, x, draws, plan, jnp.float32(0.5), jnp.int32(10**6))
         )
 
     largest = max(arrays_in(jax.make_jaxpr(step)(jnp.int32(10**9), x).jaxpr))

@@ -10,7 +10,7 @@ import pytest
 import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms import ALGORITHMS, SCHEDULES, SETTINGS
-from onesfw.estimators import Now
+from onesfw.estimators import StepInputs
 from onesfw.estimators.one_sample import Moments, adaptive_rho
 from onesfw.schedules.sizes import Sizes
 
@@ -140,7 +140,7 @@ def test_every_sample_of_a_batch_has_its_own_place_on_the_segment():
     zero = jnp.int32(0)
     for seed in range(3):
         draws = estimator.draws(objective, jax.random.key(seed), jnp.int32(5))
-        now = Now(x, previous, draws, Sizes(zero, jnp.int32(400)), jnp.float32(0.0), jnp.int32(5))
+        now = StepInputs(x, previous, draws, Sizes(zero, jnp.int32(400)), jnp.float32(0.0), jnp.int32(5))
         d = np.asarray(estimator.update(objective, estimator.init(x), now).d)
         along = np.linspace(0, 1, 1001)[:, None] * np.asarray(x - previous) + np.asarray(previous)
         spread = (12 * along**2 * np.asarray(x - previous)).std(0) / np.sqrt(400)

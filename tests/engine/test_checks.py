@@ -140,6 +140,26 @@ CASES = {
     "every word": (lambda: minimize(every="often"), ValueError, "every must be a number of steps.*'log'"),
     "every late": (lambda: minimize(every=[3, 9]), ValueError, "every asks for step 9, but steps=5"),
     "callbacks": (lambda: minimize(callbacks=[3]), TypeError, "callbacks must be functions"),
+    "callback of one argument": (
+        lambda: minimize(callbacks=lambda row: None),
+        TypeError,
+        r"callbacks must be functions of \(row, x\).*<lambda>\(row\) cannot be called so: too many positional",
+    ),
+    "callback of three arguments": (
+        lambda: minimize(callbacks=[print, lambda row, x, more: None]),
+        TypeError,
+        r"callbacks must be functions of \(row, x\).*missing a required argument: 'more'",
+    ),
+    "part without a shape": (
+        lambda: minimize(constraint=fw.sets.Product({"w": fw.sets.L1Ball(1.0, shape=3), "b": fw.sets.L2Ball(1.0)})),
+        TypeError,
+        r"x0: L2Ball at \['b'\] of the Product does not know its shape; pass x0= here, or shape= to the set",
+    ),
+    "part of a part without a shape": (
+        lambda: minimize(constraint=fw.sets.Product((fw.sets.Scaled(fw.sets.Product([fw.sets.Simplex()]), 2.0),))),
+        TypeError,
+        r"x0: Simplex at \[0\] of the Product at \[0\] of the Product does not know its shape",
+    ),
     "key": (lambda: minimize(key="seed"), TypeError, "key must be an integer seed or one JAX key"),
     "key negative": (lambda: minimize(key=-1), ValueError, "key must be a seed in 0"),
     "key array": (lambda: minimize(key=jax.random.split(jax.random.key(0))), TypeError, "one JAX key"),
@@ -216,3 +236,31 @@ def test_presets_are_the_theorems():
     np.testing.assert_allclose(greedy.rho(t, 100)[1:], 1 / (t[1:] - 1))
     np.testing.assert_allclose(greedy.eta(t, 100), 0.01)
     assert (convex.output, nonconvex.output, greedy.output) == ("last", "random", "last")
+
+
+def test_a_number_beside_arrays_takes_their_precision():
+    def loss(x, row):
+        return jnp.sum((x["w"] - row) ** 2) + x["b"] ** 2
+
+    for dtype in (np.float32, np.float64):
+        x0 = {"w": np.zeros(3, dtype), "b": 0.0}
+        result = fw.minimize(fw.FiniteSum(loss, ROWS), fw.sets.L2Ball(1.0), x0, steps=5)
+        assert (result.x["w"].dtype, result.x["b"].dtype, result.x["b"].shape) == (dtype, dtype, ())
+    with pytest.raises(TypeError, match="mixes float32 and float64"):
+        fw.minimize(fw.FiniteSum(loss, ROWS), fw.sets.L2Ball(1.0), {"w": np.zeros(3), "b": np.float32(0.0)}, steps=5)
+
+
+def test_callbacks_of_every_right_form_are_taken():
+    class Watch:
+        def __call__(self, row, x):
+            seen.append(row["step"])
+
+    seen = []
+    forms = [
+        Watch(),
+        Watch().__call__,
+        lambda *both: seen.append(both[0]["step"]),
+        lambda row, x, more=1: seen.append(5),
+    ]
+    minimize(callbacks=forms)
+    assert seen == [5] * len(forms)

@@ -10,7 +10,7 @@ from logistic_cases import gradient, l1_vertex, logistic_rows, loss
 from objective_cases import bernoulli, categorical, gaussian
 
 import onesfw as fw
-from onesfw.estimators import AsPrinted, Difference, Hessian, Importance, SameSample
+from onesfw.estimators import AsPrinted, Difference, Hessian, Importance, SameSample, StepInputs, sampling
 
 X = np.array([0.22, 0.33, 0.17, 0.28])
 U = np.array([0.03, -0.02, 0.015, -0.025])
@@ -273,3 +273,51 @@ def test_the_tuned_schedule_is_for_convex_problems():
     for setting in ("nonconvex", "dr_submodular"):
         with pytest.raises(ValueError, match="schedule='tuned' was found on convex problems"):
             fw.one_sfw(setting, schedule="tuned")
+
+
+def matrix_problem(size):
+    """½‖x − z‖² with a random matrix z, and with rows that are drawn by their numbers."""
+    target = np.linspace(-1.0, 1.0, size * size, dtype=np.float32).reshape(size, size)
+    yield fw.Expectation(
+        lambda x, z: jnp.sum((x - z) ** 2) / 2, lambda key: target + jax.random.normal(key, (size, size))
+    )
+    yield fw.FiniteSum(lambda x, row: jnp.sum((x - row * target) ** 2) / 2, np.array([0.5, 1.5, 1.0], np.float32))
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("method", [fw.one_sfw(batch=128), fw.storm(batch=128)], ids=["one_sfw", "storm"])
+def test_memory_does_not_grow_with_a_fixed_batch(method, number):
+    size, batch = 400, 128  # 0.6 MB a gradient, 80 MB a batch
+    objective = list(matrix_problem(size))[number]
+    estimator = method.estimator_for(objective)
+    x = jnp.zeros((size, size))
+
+    def step(key, state, x, previous, t):
+        draws = estimator.draws(objective, key, t)
+        return estimator.update(objective, state, StepInputs(x, previous, draws, (), jnp.float32(0.5), t))
+
+    compiled = jax.jit(step).lower(jax.random.key(0), estimator.init(x), x, x, jnp.int32(2)).compile()
+    memory = compiled.memory_analysis()
+    assert memory.temp_size_in_bytes < 40 * x.nbytes < batch * x.nbytes / 3
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("recipe", [fw.one_sfw, fw.storm, lambda **o: fw.one_sfw(correction="hessian", **o)])
+def test_a_batch_in_blocks_is_the_batch_at_once(recipe, number, monkeypatch):
+    objective = list(matrix_problem(6))[number]
+    method, box = recipe(batch=50), fw.sets.Box(-1.0, 1.0, shape=(6, 6))
+    whole = fw.minimize(objective, box, steps=20, algorithm=method, evaluate=False)
+    for limit in (0, 50 * 36 * 4 - 1):  # draws too large for the loop, or only gradients
+        monkeypatch.setattr(sampling, "WHOLE_BYTES", limit)
+        blocks = fw.minimize(objective, box, steps=20, algorithm=method, evaluate=False)
+        np.testing.assert_allclose(blocks.state.estimate.d, whole.state.estimate.d, atol=2e-5)
+        np.testing.assert_allclose(blocks.x, whole.x, atol=1e-5)
+
+
+def test_large_draws_shorten_the_blocks_of_steps():
+    from onesfw.engine.compiled_loop import block_length
+
+    small, large = (next(iter(matrix_problem(size))) for size in (4, 2048))
+    lengths = [block_length(o, fw.one_sfw().estimator_for(o), jax.random.key(0)) for o in (small, large)]
+    assert lengths[0] > 16
+    assert lengths[1] * 2048 * 2048 * 4 <= 1 << 26

@@ -152,3 +152,42 @@ def test_fixed_order_is_followed():
 def test_bad_objectives_are_refused(build, kind, message):
     with pytest.raises(kind, match=message):
         build()
+
+
+ROWS, TARGETS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "shapes"),
+    [
+        (ROWS, (3, 2)),
+        (TARGETS, (3,)),
+        ([(1.0, 2.0), (3.0, 4.0)], (2, 2)),
+        ((ROWS, TARGETS), ((3, 2), (3,))),
+        ([ROWS, TARGETS], [(3, 2), (3,)]),
+        ({"a": ROWS, "b": np.ones((3, 4))}, {"a": (3, 2), "b": (3, 4)}),
+        ([np.ones((3, 2)), np.zeros((3, 2))], [(3, 2), (3, 2)]),
+    ],
+)
+def test_lists_of_numbers_are_arrays(data, shapes):
+    objective = fw.FiniteSum(lambda x, row: x @ x, data)
+    assert jax.tree.map(np.shape, objective.data) == shapes
+
+
+def test_nested_lists_give_the_answer_of_arrays():
+    def loss(x, row):
+        return (x @ row[0] - row[1]) ** 2
+
+    ball = fw.sets.L1Ball(1.0, shape=2)
+    lists = fw.minimize(fw.FiniteSum(loss, (ROWS, TARGETS)), ball, steps=50)
+    arrays = fw.minimize(fw.FiniteSum(loss, (np.array(ROWS), np.array(TARGETS))), ball, steps=50)
+    np.testing.assert_array_equal(lists.x, arrays.x)
+
+
+def test_lists_that_are_no_arrays_are_named():
+    with pytest.raises(ValueError, match=r"same number of rows; data\[1\] has 1, the first leaf 2"):
+        fw.FiniteSum(lambda x, row: x @ x, [[1.0, 2.0], [3.0]])
+    with pytest.raises(TypeError, match=r"data\[0\] must hold numbers"):
+        fw.FiniteSum(lambda x, row: x @ x, ["a", "b"])
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        fw.FiniteSum(lambda x, row: x @ x, [[1.0], [float("nan")]])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from onesfw.algorithms.base import (
     CONVEX,
     DR_SUBMODULAR,
@@ -27,8 +25,9 @@ from onesfw.algorithms.projected import projected_sgd, storm
 from onesfw.algorithms.single_sample import PRESETS, one_sfw
 from onesfw.algorithms.single_sample import SCHEDULES as ONE_SFW_SCHEDULES
 from onesfw.algorithms.snapshots import SVRF_SCHEDULES, saga_fw, storc, svfw, svrf
+from onesfw.trees import Function
 
-ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
+ALGORITHMS: dict[str, Function] = {
     "one_sfw": one_sfw,
     "momentum_sfw": momentum_sfw,
     "minibatch_sfw": minibatch_sfw,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from onesfw import capabilities, schedules
 from onesfw.arguments import choose, whole_number
 from onesfw.estimators import Estimator, OracleCounts
-from onesfw.schedules.rates import Schedule
+from onesfw.objectives import Objective
+from onesfw.schedules.rates import Schedule, ScheduleLike
 from onesfw.schedules.sizes import MOST_SAMPLES
 from onesfw.steps import Step
 
@@ -20,22 +20,41 @@ MAXIMISED = (DR_SUBMODULAR, NONMONOTONE_DR)
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A method ready to run: what the driver needs to know, and what a printout says."""
+    """A method ready to run: what the loop needs to know, and what a printout says. Recipes make it.
+
+    Args:
+        name: the recipe's.
+        citation: where the method comes from.
+        setting: "convex", "nonconvex", "dr_submodular" or "nonmonotone_dr".
+        estimator: from the objective to the estimator, so that one recipe serves oblivious and non-oblivious
+            objectives.
+        step: the rule for x_{t+1}.
+        rho: ρ_t.
+        eta: η_t.
+        output: "last": x_{T+1}; "random": x_o, uniform over x_1, …, x_T; "average": the mean of x_1, …, x_T.
+        t0: η is read at t + t0.
+        batch: how the sample sizes print, where they are not 1.
+
+    Example:
+        >>> import onesfw as fw
+        >>> method = fw.one_sfw("nonconvex")
+        >>> method.summary
+        'one_sfw, nonconvex (rho=(t-1)^(-0.667), eta=T^(-0.667))'
+        >>> objective = fw.FiniteSum(lambda x, row: (x @ row) ** 2, [[1.0, 2.0], [3.0, 4.0]])
+        >>> method.steps_for(objective, gradients=1_001)
+        501
+    """
 
     name: str
     citation: str
     setting: str
-    estimator: Callable[[Any], Estimator]
-    """From the objective to the estimator, so that one recipe serves oblivious and non-oblivious objectives."""
+    estimator: Callable[[Objective], Estimator]
     step: Step
     rho: Schedule
     eta: Schedule
     output: str = "last"
-    """`last`: x_{T+1}; `random`: x_o, uniform over x_1, …, x_T; `average`: the mean of x_1, …, x_T."""
     t0: int = 0
-    """η is read at t + t0."""
     batch: str = ""
-    """How the sample sizes print, where they are not 1."""
 
     @property
     def summary(self) -> str:
@@ -44,17 +63,17 @@ class Algorithm:
         batch = f", batch={self.batch}" if self.batch else ""
         return f"{self.name}, {self.setting} (rho={self.rho.formula}, eta={self.eta.formula}{batch}{shift})"
 
-    def estimator_for(self, objective: Any) -> Estimator:
-        """The estimator for an objective, or a sentence where the objective lacks what the method needs."""
+    def estimator_for(self, objective: Objective) -> Estimator:
+        """The estimator for an objective; raises TypeError where the objective lacks what the method needs."""
         estimator = self.estimator(objective)
         capabilities.check(estimator.needs, objective.offers, self.name, type(objective).__name__)
         return estimator
 
-    def counts(self, objective: Any, steps: int) -> OracleCounts:
+    def counts(self, objective: Objective, steps: int) -> OracleCounts:
         """Samples, gradients and Hessian-vector products of a run of `steps` steps, known before it is run."""
         return self.estimator_for(objective).counts(objective, steps, steps)
 
-    def steps_for(self, objective: Any, *, samples: int | None = None, gradients: int | None = None) -> int:
+    def steps_for(self, objective: Objective, *, samples: int | None = None, gradients: int | None = None) -> int:
         """A T whose run stays within a budget of samples, or of gradient evaluations, while that of T + 1 does not.
 
         Where sizes depend on T, a longer run may cost less now and then (⌈√T⌉ epochs of one step less); the T found is
@@ -83,17 +102,16 @@ class Algorithm:
         return good
 
 
-def choose_setting(setting: Any, settings: Any, name: str) -> None:
-    """Raise a sentence where a method does not have the setting."""
+def choose_setting(setting: str, settings: Iterable[str], name: str) -> None:
+    """Raise ValueError where a method does not have the setting."""
     choose(setting, KNOWN_SETTINGS, "setting")
     if setting not in settings:
         known = ", ".join(map(repr, settings))
         raise ValueError(f"setting={setting!r}: {name} has no such result; it serves {known}")
 
 
-def convex_schedule(setting: str, schedule: str, known: Any) -> None:
-    """Raise a sentence where a schedule is unknown, or is asked for outside the convex setting, whose step rules have
-    names."""
+def convex_schedule(setting: str, schedule: str, known: Iterable[str]) -> None:
+    """Raise ValueError where a schedule is unknown, or asked for outside the convex setting, whose rules have names."""
     choose(schedule, known, "schedule")
     if setting != CONVEX and schedule != "paper":
         raise ValueError(
@@ -102,6 +120,6 @@ def convex_schedule(setting: str, schedule: str, known: Any) -> None:
         )
 
 
-def given_or(value: Any, preset: Schedule, name: str) -> Schedule:
-    """A user's schedule, or else the preset."""
+def schedule_or(preset: Schedule, value: ScheduleLike | None, name: str) -> Schedule:
+    """The preset, unless a user gave another schedule."""
     return preset if value is None else schedules.as_schedule(value, name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from onesfw import schedules
@@ -15,19 +13,20 @@ from onesfw.algorithms.base import (
     Algorithm,
     choose_setting,
     convex_schedule,
-    given_or,
+    schedule_or,
 )
 from onesfw.algorithms.single_sample import averaging, shown
 from onesfw.arguments import number, whole_number
 from onesfw.capabilities import DENSITY
 from onesfw.estimators import Batched, NoChange, NoChangeWithScore
 from onesfw.estimators.corrections import Correction
-from onesfw.schedules.rates import Schedule
-from onesfw.schedules.sizes import Batches, as_sizes
+from onesfw.objectives import Objective
+from onesfw.schedules.rates import Schedule, ScheduleLike
+from onesfw.schedules.sizes import Batches, SizesLike, as_sizes
 from onesfw.steps import BelowStep, ContinuousGreedyStep, FrankWolfeStep, Step
 
 
-def plain_gradient(objective: Any) -> Correction:
+def plain_gradient(objective: Objective) -> Correction:
     """No correction; with the score where z depends on x."""
     return NoChangeWithScore() if DENSITY in objective.offers else NoChange()
 
@@ -55,9 +54,9 @@ def momentum_sfw(
     setting: str = CONVEX,
     *,
     schedule: str = "paper",
-    rho: Any = None,
-    eta: Any = None,
-    batch: Any = 1,
+    rho: ScheduleLike | None = None,
+    eta: ScheduleLike | None = None,
+    batch: SizesLike = 1,
     t0: int = 0,
 ) -> Algorithm:
     """Stochastic Frank-Wolfe with momentum, d_t = (1 − ρ_t) d_{t−1} + ρ_t g(x_t; z_t) (Mokhtari et al. 2018).
@@ -76,6 +75,18 @@ def momentum_sfw(
         eta: a number, or a function of t or (t, T); None for the schedule's.
         batch: samples averaged in each step: a whole number, or a function of t or (t, T).
         t0: reads η at t + t0.
+
+    Returns:
+        The method, for `algorithm=` in `minimize` or `maximize`.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where the setting or the schedule is none of this method's, or a number is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.momentum_sfw(schedule="book").summary
+        'momentum_sfw, convex (rho=4/(t+8)^(2/3), eta=2/(t+7))'
     """
     choose_setting(setting, MOMENTUM_STEPS, "momentum_sfw")
     convex_schedule(setting, schedule, MOMENTUM_SCHEDULES)
@@ -88,8 +99,8 @@ def momentum_sfw(
         setting=setting,
         estimator=lambda objective: averaging(plain_gradient(objective), batch),
         step=MOMENTUM_STEPS[setting],
-        rho=given_or(rho, preset_rho, "rho"),
-        eta=given_or(eta, preset_eta if setting == CONVEX else schedules.horizon_power(1.0), "eta"),
+        rho=schedule_or(preset_rho, rho, "rho"),
+        eta=schedule_or(preset_eta if setting == CONVEX else schedules.horizon_power(1.0), eta, "eta"),
         t0=whole_number(t0, "t0", 0),
         batch=text,
     )
@@ -106,8 +117,8 @@ def minibatch_sfw(
     setting: str = CONVEX,
     *,
     schedule: str = "paper",
-    eta: Any = None,
-    batch: Any = None,
+    eta: ScheduleLike | None = None,
+    batch: SizesLike | None = None,
     noise: float = 1.0,
     t0: int = 0,
 ) -> Algorithm:
@@ -126,6 +137,18 @@ def minibatch_sfw(
         noise: c, the noise of a gradient in units of its change over K; it scales the theorem's batch. Its true value
             is seldom known; 1 is a choice of this library.
         t0: reads η at t + t0.
+
+    Returns:
+        The method, for `algorithm=` in `minimize`.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where the setting or the schedule is none of this method's, or a number is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.minibatch_sfw(batch=64).summary
+        'minibatch_sfw, convex (rho=1, eta=2/(t+1), batch=64)'
     """
     choose_setting(setting, (CONVEX, NONCONVEX), "minibatch_sfw")
     convex_schedule(setting, schedule, MINIBATCH_SCHEDULES)
@@ -147,7 +170,7 @@ def minibatch_sfw(
         estimator=lambda objective: Batched(plain_gradient(objective), batches),
         step=FrankWolfeStep(),
         rho=schedules.constant(1.0),
-        eta=given_or(eta, MINIBATCH_SCHEDULES[schedule] if convex else schedules.horizon_power(0.5), "eta"),
+        eta=schedule_or(MINIBATCH_SCHEDULES[schedule] if convex else schedules.horizon_power(0.5), eta, "eta"),
         output="last" if convex else "random",
         t0=whole_number(t0, "t0", 0),
         batch=batches.formula,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, Algorithm, choose_setting, given_or
+from onesfw.algorithms.base import CONVEX, Algorithm, choose_setting, schedule_or
 from onesfw.arguments import choose, whole_number
 from onesfw.estimators import RunningAverage
-from onesfw.schedules.rates import Schedule
+from onesfw.schedules.rates import Schedule, ScheduleLike
 from onesfw.steps import FrankWolfeStep
 
 ONLINE_SCHEDULES: dict[str, Schedule] = {
@@ -22,7 +20,7 @@ def online_fw(
     setting: str = CONVEX,
     *,
     schedule: str = "paper",
-    eta: Any = None,
+    eta: ScheduleLike | None = None,
     batch: int = 1,
     memory: int | None = None,
     t0: int = 0,
@@ -41,6 +39,18 @@ def online_fw(
         memory: average over the latest `memory` samples only, which bounds the cost of a step and leaves the noise of
             a mean over so many; None for all of them. A variant of this library, without a theorem.
         t0: reads η at t + t0.
+
+    Returns:
+        The method, for `algorithm=` in `minimize`.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where the setting or the schedule is none of this method's, or a number is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.online_fw(schedule="unit").summary
+        'online_fw, convex (rho=1, eta=1/t)'
     """
     choose_setting(setting, (CONVEX,), "online_fw")
     choose(schedule, ONLINE_SCHEDULES, "schedule")
@@ -53,7 +63,7 @@ def online_fw(
         estimator=lambda objective: RunningAverage(size, window),
         step=FrankWolfeStep(),
         rho=schedules.constant(1.0),
-        eta=given_or(eta, ONLINE_SCHEDULES[schedule], "eta"),
+        eta=schedule_or(ONLINE_SCHEDULES[schedule], eta, "eta"),
         t0=whole_number(t0, "t0", 0),
         batch="" if size == 1 else f"{size}",
     )

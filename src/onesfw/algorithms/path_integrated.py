@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,13 @@ from onesfw.algorithms.base import (
     Algorithm,
     choose_setting,
     convex_schedule,
-    given_or,
+    schedule_or,
 )
 from onesfw.algorithms.single_sample import correction_for
 from onesfw.arguments import choose, number
 from onesfw.estimators import Batched, SameSample
-from onesfw.schedules.rates import Numbers, Schedule
-from onesfw.schedules.sizes import Batches, as_sizes
+from onesfw.schedules.rates import Numbers, Schedule, ScheduleLike
+from onesfw.schedules.sizes import Batches, SizesLike, UserSizes, as_sizes
 from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, NormalizedStep
 
 SPIDER_SCHEDULES: dict[str, Schedule] = {
@@ -40,8 +39,8 @@ def spider_fw(
     setting: str = CONVEX,
     *,
     schedule: str = "paper",
-    eta: Any = None,
-    batch: Any = None,
+    eta: ScheduleLike | None = None,
+    batch: SizesLike | None = None,
     noise: float = 1.0,
     full: bool = False,
 ) -> Algorithm:
@@ -63,6 +62,18 @@ def spider_fw(
             original's constants were not checked; 1 is a choice of this library.
         full: starts anew from the full gradient of a finite sum, which counts n samples. Epochs keep their lengths; the
             original's non-convex finite-sum form has epochs of √n.
+
+    Returns:
+        The method, for `algorithm=` in `minimize`.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where the setting or the schedule is none of this method's, or a number is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.spider_fw().summary
+        'spider_fw, convex (rho=0, eta=2/(t+1), batch=(1K)^2, K)'
     """
     choose_setting(setting, (CONVEX, NONCONVEX), "spider_fw")
     convex_schedule(setting, schedule, SPIDER_SCHEDULES)
@@ -78,13 +89,13 @@ def spider_fw(
         estimator=lambda objective: Batched(SameSample(), batches, path=True, full=bool(full)),
         step=FrankWolfeStep(),
         rho=schedules.constant(0.0),
-        eta=given_or(eta, SPIDER_SCHEDULES[schedule] if convex else schedules.horizon_power(0.5), "eta"),
+        eta=schedule_or(SPIDER_SCHEDULES[schedule] if convex else schedules.horizon_power(0.5), eta, "eta"),
         output="last" if convex else "random",
         batch=batches.formula,
     )
 
 
-def spider_batches(convex: bool, book: bool, c: float, user: Any) -> Batches:
+def spider_batches(convex: bool, book: bool, c: float, user: UserSizes | None) -> Batches:
     """The epochs of SPIDER: sizes of the starts, and of the steps between them."""
 
     def doubled(t: Numbers, T: int) -> tuple[Numbers, Numbers]:
@@ -106,7 +117,12 @@ def spider_batches(convex: bool, book: bool, c: float, user: Any) -> Batches:
 
 
 def normalized_fw(
-    setting: str = NONCONVEX, *, correction: str | None = None, eta: Any = None, batch: Any = None, full: bool = False
+    setting: str = NONCONVEX,
+    *,
+    correction: str | None = None,
+    eta: ScheduleLike | None = None,
+    batch: SizesLike | None = None,
+    full: bool = False,
 ) -> Algorithm:
     """Frank-Wolfe with steps of a fixed length, x_{t+1} = x_t + η D (v_t − x_t)/‖v_t − x_t‖ (Shen et al. 2019).
 
@@ -121,6 +137,18 @@ def normalized_fw(
         eta: a number, or a function of t or (t, T); None for T^(−1/2).
         batch: samples of the steps between two starts: a whole number, or a function of t or (t, T).
         full: starts anew from the full gradient of a finite sum.
+
+    Returns:
+        The method, for `algorithm=` in `minimize`.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where the setting is none of this method's, or a number is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.normalized_fw().summary
+        'normalized_fw, nonconvex (rho=0, eta=T^(-0.5), batch=T, sqrt(T))'
     """
     choose_setting(setting, (NONCONVEX,), "normalized_fw")
     require_correction(correction)
@@ -133,7 +161,7 @@ def normalized_fw(
         estimator=lambda objective: Batched(correction_for(objective, correction, None), batches, True, bool(full)),
         step=NormalizedStep(),
         rho=schedules.constant(0.0),
-        eta=given_or(eta, schedules.horizon_power(0.5), "eta"),
+        eta=schedule_or(schedules.horizon_power(0.5), eta, "eta"),
         output="random",
         batch=batches.formula,
     )
@@ -143,8 +171,8 @@ def scg_plus_plus(
     setting: str = DR_SUBMODULAR,
     *,
     correction: str | None = None,
-    eta: Any = None,
-    batch: Any = None,
+    eta: ScheduleLike | None = None,
+    batch: SizesLike | None = None,
     noise: float = 1.0,
 ) -> Algorithm:
     """SCG++ and SFW++: one large batch, then d_t = d_{t−1} + mean of ∇²F̃ (x_t − x_{t−1}) (Hassani et al. 2019).
@@ -161,6 +189,18 @@ def scg_plus_plus(
         eta: a number, or a function of t or (t, T); None for the setting's.
         batch: samples of the steps after the start: a whole number, or a function of t or (t, T).
         noise: c, which scales the first batch. 1 is a choice of this library.
+
+    Returns:
+        The method, for `algorithm=` in `maximize`.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where the setting is none of this method's, or a number is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.scg_plus_plus().summary
+        'scg_plus_plus, dr_submodular (rho=0, eta=1/T, batch=(1T)^2/2, T/2)'
     """
     choose_setting(setting, PATH_ETAS, "scg_plus_plus")
     require_correction(correction)
@@ -182,7 +222,7 @@ def scg_plus_plus(
         estimator=lambda objective: Batched(correction_for(objective, correction, None), batches, path=True),
         step=ContinuousGreedyStep() if setting == DR_SUBMODULAR else FrankWolfeStep(),
         rho=schedules.constant(0.0),
-        eta=given_or(eta, PATH_ETAS[setting], "eta"),
+        eta=schedule_or(PATH_ETAS[setting], eta, "eta"),
         output="random" if setting == NONCONVEX else "last",
         batch=batches.formula,
     )
@@ -196,6 +236,6 @@ PATH_ETAS: dict[str, Schedule] = {
 
 
 def require_correction(correction: str | None) -> None:
-    """Raise a sentence for a name that is no correction of a path-integrated estimate."""
+    """Raise ValueError for a name that is no correction of a path-integrated estimate."""
     if correction is not None:
         choose(correction, ("hessian", "difference", "importance"), "correction")

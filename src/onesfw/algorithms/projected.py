@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, given_or
+from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, schedule_or
 from onesfw.algorithms.momentum import plain_gradient
 from onesfw.algorithms.single_sample import averaging, shown
 from onesfw.arguments import number, whole_number
 from onesfw.estimators import Storm
-from onesfw.schedules.rates import Schedule, constant
+from onesfw.schedules.rates import Schedule, ScheduleLike, constant
+from onesfw.schedules.sizes import SizesLike
 from onesfw.steps import ProjectedStep
 
 
 def projected_sgd(
     setting: str = CONVEX,
     *,
-    eta: Any = None,
-    batch: Any = 1,
+    eta: ScheduleLike | None = None,
+    batch: SizesLike = 1,
     smoothness: float = 1.0,
     noise: float = 1.0,
     t0: int = 0,
@@ -36,6 +35,18 @@ def projected_sgd(
         smoothness: L. Its true value is seldom known; 1 is a choice of this library.
         noise: c, the noise of a gradient over the radius of K. 1 is a choice of this library.
         t0: reads η at t + t0.
+
+    Returns:
+        The method, for `algorithm=` in `minimize` or `maximize`.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where the setting is none of this method's, or a number is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.projected_sgd(smoothness=2.0).summary
+        'projected_sgd, convex (rho=1, eta=1/(2+1sqrt(t)))'
     """
     choose_setting(setting, (CONVEX, DR_SUBMODULAR), "projected_sgd")
     slope, spread = number(smoothness, "smoothness", 0, strict=True), number(noise, "noise", 0)
@@ -47,7 +58,7 @@ def projected_sgd(
         estimator=lambda objective: averaging(plain_gradient(objective), batch),
         step=ProjectedStep(),
         rho=constant(1.0),
-        eta=given_or(eta, preset, "eta"),
+        eta=schedule_or(preset, eta, "eta"),
         output="average" if setting == CONVEX else "random",
         t0=whole_number(t0, "t0", 0),
         batch=shown(batch),
@@ -74,6 +85,18 @@ def storm(
         w: keeps the first steps short.
         c: how fast old gradients are forgotten.
         batch: samples averaged in each step.
+
+    Returns:
+        The method, for `algorithm=` in `minimize`.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where the setting is none of this method's, or a number is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.storm().summary
+        'storm, nonconvex (rho=100eta^2, eta=0.1/(0.1+sum G^2)^(1/3))'
     """
     choose_setting(setting, (NONCONVEX,), "storm")
     size = whole_number(batch, "batch", 1)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, given_or
+from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, schedule_or
 from onesfw.arguments import choose, real, whole_number
 from onesfw.capabilities import OBLIVIOUS
 from onesfw.estimators import AsPrinted, Batched, Difference, Estimator, Hessian, Importance, OneSample, SameSample
 from onesfw.estimators.corrections import Correction
-from onesfw.schedules.rates import Schedule
-from onesfw.schedules.sizes import Batches, as_sizes
+from onesfw.objectives import Objective
+from onesfw.schedules.rates import Schedule, ScheduleLike
+from onesfw.schedules.sizes import Batches, SizesLike, as_sizes
 from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, Step
 
 PRESETS: dict[str, tuple[Schedule, Schedule, Step, str]] = {
@@ -38,9 +38,9 @@ def one_sfw(
     *,
     correction: str | None = None,
     schedule: str = PAPER,
-    rho: Any = None,
-    eta: Any = None,
-    batch: Any = 1,
+    rho: ScheduleLike | str | None = None,
+    eta: ScheduleLike | None = None,
+    batch: SizesLike = 1,
     t0: int = 0,
     delta: float | None = None,
 ) -> Algorithm:
@@ -63,6 +63,21 @@ def one_sfw(
         t0: reads η at t + t0, so that a warm start is not thrown away by η_1 = 1. ρ is not shifted: the gradient
             estimate starts anew and must average over its own samples.
         delta: half-width of the window of the "difference" correction, at most 1/2; None for the whole segment.
+
+    Returns:
+        The method, for `algorithm=` in `minimize` or `maximize`.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where the setting, the schedule or the correction is unknown, a number is out of range, or
+            options do not go together.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.one_sfw().summary
+        'one_sfw, convex (rho=1/(t-1), eta=1/t)'
+        >>> fw.one_sfw("nonconvex", batch=4).summary
+        'one_sfw, nonconvex (rho=(t-1)^(-0.667), eta=T^(-0.667), batch=4)'
     """
     choose_setting(setting, PRESETS, "one_sfw")
     choose(schedule, SCHEDULES, "schedule")
@@ -74,8 +89,11 @@ def one_sfw(
         preset_rho, preset_eta = preset.rho, preset.eta
         rho = "adaptive" if rho is None and preset.adaptive else rho
     adaptive = isinstance(rho, str)
-    if adaptive:
+    if isinstance(rho, str):
         choose(rho, ("adaptive",), "rho")
+        given_rho = schedules.ADAPTIVE
+    else:
+        given_rho = schedule_or(preset_rho, rho, "rho")
     if correction is not None:
         choose(correction, NON_OBLIVIOUS_CORRECTIONS, "correction")
     if delta is not None and (correction != "difference" or not 0 < (real(delta) or 0.0) <= 0.5):
@@ -83,7 +101,7 @@ def one_sfw(
     if adaptive and callable(batch):
         raise ValueError("rho='adaptive' goes with a constant batch; give batch a whole number")
 
-    def estimator(objective: Any) -> Estimator:
+    def estimator(objective: Objective) -> Estimator:
         return averaging(correction_for(objective, correction, delta), batch, adaptive)
 
     return Algorithm(
@@ -92,15 +110,15 @@ def one_sfw(
         setting=setting,
         estimator=estimator,
         step=step,
-        rho=schedules.ADAPTIVE if adaptive else preset_rho if rho is None else schedules.as_schedule(rho, "rho"),
-        eta=given_or(eta, preset_eta, "eta"),
+        rho=given_rho,
+        eta=schedule_or(preset_eta, eta, "eta"),
         output=output,
         t0=whole_number(t0, "t0", 0),
         batch=shown(batch),
     )
 
 
-def averaging(correction: Correction, batch: Any, adaptive: bool = False) -> Estimator:
+def averaging(correction: Correction, batch: SizesLike, adaptive: bool = False) -> Estimator:
     """d_t = (1 − ρ_t)(d_{t−1} + Δ̃_t) + ρ_t g_t over a batch of a fixed size, or of a size that varies with t."""
     formula, sizes, uses_horizon = as_sizes(batch, "batch")
     if not callable(batch):
@@ -108,13 +126,13 @@ def averaging(correction: Correction, batch: Any, adaptive: bool = False) -> Est
     return Batched(correction, Batches(formula, lambda t, T: (0, sizes(t, T)), uses_horizon))
 
 
-def shown(batch: Any) -> str:
+def shown(batch: SizesLike) -> str:
     """How a batch prints; nothing for the usual one sample."""
     formula = as_sizes(batch, "batch")[0]
     return "" if formula == "1" else formula
 
 
-def correction_for(objective: Any, name: str | None, delta: float | None) -> Correction:
+def correction_for(objective: Objective, name: str | None, delta: float | None) -> Correction:
     """The correction by its name, where it applies to the objective."""
     oblivious = OBLIVIOUS in objective.offers
     if name is None:

@@ -129,3 +129,23 @@ def digest(*parts: Any) -> str:
             hasher.update(f"{array.dtype}{array.shape}".encode())
             hasher.update(array.reshape(-1).view(np.uint8).data)
     return hasher.hexdigest()[:16]
+
+
+def saved_entry(value: Any) -> Any:
+    """An entry of a trace row as JSON knows it: NaN as None, arrays as lists."""
+    if isinstance(value, np.ndarray):
+        return [saved_entry(v) for v in value.tolist()]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def restored_row(row: dict[str, Any]) -> dict[str, Any]:
+    """The row that `saved_entry` wrote."""
+
+    def back(value: Any) -> Any:
+        if isinstance(value, list):
+            return np.asarray([np.nan if v is None else v for v in value])
+        return np.nan if value is None else value
+
+    return {name: back(value) for name, value in row.items()}

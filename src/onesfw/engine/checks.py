@@ -1,9 +1,6 @@
-"""From a user's arguments to a checked `Run`: every mistake is a sentence before anything is compiled."""
+"""From a user's arguments to a checked `Run`: every mistake raises before anything is compiled."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,41 +9,37 @@ import numpy as np
 from onesfw import schedules, trees
 from onesfw.algorithms import MAXIMISED, Algorithm
 from onesfw.arguments import number, whole_number
-from onesfw.engine.evaluation import evaluation_steps, evaluator_for, number_from
-from onesfw.engine.run import Run
+from onesfw.engine.evaluation import Evaluate, Every, evaluation_steps, evaluator_for, number_from
+from onesfw.engine.run import Callbacks, Run, as_callbacks
 from onesfw.objectives import Objective
 from onesfw.schedules.sizes import MOST_SAMPLES
 from onesfw.sets import ConvexSet, VectorSet
 from onesfw.sets.base import is_shape
-from onesfw.trees import Tree
+from onesfw.trees import DType, Tree
 
 MEMBERSHIP = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}  # how far outside K x0 may lie
 
 
 def build_run(
-    objective: Any,
-    constraint: Any,
+    objective: Objective,
+    constraint: ConvexSet,
     start: Tree,
     given: bool,
     sign: int,
     *,
-    steps: Any,
-    algorithm: Any,
-    evaluate: Any,
-    every: Any,
-    gap_tol: Any,
-    time_limit: Any,
-    callbacks: Any,
+    steps: int,
+    algorithm: Algorithm,
+    evaluate: Evaluate,
+    every: Every,
+    gap_tol: float | None,
+    time_limit: float | None,
+    callbacks: Callbacks,
 ) -> Run:
     """The run, checked; to be called in the precision of `start`, which `starting_point` made."""
     steps = whole_number(steps, "steps", 1)
     gap_tol = None if gap_tol is None else number(gap_tol, "gap_tol", 0, strict=True)
     time_limit = None if time_limit is None else number(time_limit, "time_limit", 0, strict=True)
-    alone = not isinstance(callbacks, Iterable) or getattr(callbacks, "ndim", None) == 0
-    callbacks = (callbacks,) if alone else tuple(callbacks)
-    for callback in callbacks:
-        if not callable(callback):
-            raise TypeError(f"callbacks must be functions of (row, x), got {callback!r}")
+    callbacks = as_callbacks(callbacks)
     greedy = algorithm.step.from_zero  # starts at 0, which need not lie in K
     inside = member(start, given and not greedy, constraint)
     if algorithm.setting in MAXIMISED and sign > 0:
@@ -88,9 +81,9 @@ def build_run(
     )
 
 
-def require_types(objective: Any, constraint: Any, algorithm: Any) -> None:
-    """Raise a sentence where one of the three nouns is something else."""
-    kinds = (
+def require_types(objective: object, constraint: object, algorithm: object) -> None:
+    """Raise TypeError where one of the three nouns is something else."""
+    kinds: tuple[tuple[object, type, str, str], ...] = (
         (objective, Objective, "objective", "an Expectation, NonOblivious or FiniteSum"),
         (constraint, ConvexSet, "constraint", "a set from onesfw.sets, such as L1Ball(5.0, shape=20)"),
         (algorithm, Algorithm, "algorithm", "a recipe that was called, such as one_sfw()"),
@@ -100,19 +93,21 @@ def require_types(objective: Any, constraint: Any, algorithm: Any) -> None:
             raise TypeError(f"{argument} must be {wanted}, got {getattr(value, '__name__', repr(value))}")
 
 
-def starting_point(x0: Any, constraint: ConvexSet) -> Tree:
+def starting_point(x0: Tree | None, constraint: ConvexSet) -> Tree:
     """x0 as arrays of one floating dtype; without it the set's own shapes, in float32."""
     if x0 is None:
         template = constraint.template()
         if template is None:
-            name = type(constraint).__name__
+            name = constraint.without_shape()
             raise TypeError(f"x0: {name} does not know its shape; pass x0= here, or shape= to the set")
         return jax.tree.map(lambda shape: jax.ShapeDtypeStruct(shape, np.float32), template, is_leaf=is_shape)
     leaves, structure = jax.tree.flatten(x0)
     if not leaves:
         raise ValueError("x0 holds no array; pass an array or a pytree of arrays")
     with np.errstate(over="ignore"):  # an infinite x0 is refused below
-        arrays = [np.float32(leaf) if type(leaf) is float else leaf for leaf in leaves]
+        wide = any(getattr(leaf, "dtype", None) == np.float64 for leaf in leaves)
+        plain = np.float64 if wide else np.float32  # a number beside arrays has their precision
+        arrays = [plain(leaf) if type(leaf) is float else leaf for leaf in leaves]
     if any(np.ma.is_masked(leaf) for leaf in leaves):
         raise ValueError("x0 has masked entries; fill them with x0.filled(0) or another value")
     arrays = [leaf if isinstance(leaf, jax.Array) else np.asarray(leaf) for leaf in arrays]
@@ -157,7 +152,7 @@ def member(start: Tree, given: bool, constraint: ConvexSet) -> Tree:
 
 
 def check_shape(start: Tree, constraint: ConvexSet) -> None:
-    """Raise a sentence where x0 does not have the set's shape; a vector set takes any tree of the right size."""
+    """Raise ValueError where x0 does not have the set's shape; a vector set takes any tree of the right size."""
     template = constraint.template()
     if template is None:
         return
@@ -172,8 +167,8 @@ def check_shape(start: Tree, constraint: ConvexSet) -> None:
         )
 
 
-def check_range(constraint: ConvexSet, dtype: np.dtype) -> None:
-    """Raise a sentence where a number of the set, which is kept in float64, is infinite in x's dtype."""
+def check_range(constraint: ConvexSet, dtype: DType) -> None:
+    """Raise ValueError where a number of the set, which is kept in float64, is infinite in x's dtype."""
     largest = float(np.finfo(dtype).max)
     for leaf in jax.tree.leaves(constraint):
         if trees.is_floating(leaf) and leaf.dtype.itemsize > dtype.itemsize:
@@ -186,7 +181,7 @@ def check_range(constraint: ConvexSet, dtype: np.dtype) -> None:
 
 
 def check_domain(objective: Objective, constraint: ConvexSet, like: Tree) -> None:
-    """Raise a sentence where K holds points at which F has no meaning."""
+    """Raise ValueError where K holds points at which F has no meaning."""
     if objective.domain is None:
         return
     low, high = objective.domain
@@ -214,7 +209,7 @@ def check_continuous_greedy(
 
 
 def check_schedules(algorithm: Algorithm, steps: int) -> None:
-    """Raise a sentence where ρ or η leaves [0, 1], or a continuous-greedy run would not end in K."""
+    """Raise ValueError where ρ or η leaves [0, 1], or a continuous-greedy run would not end in K."""
     schedules.check(algorithm.rho, "rho", steps)
     if algorithm.t0 > MOST_SAMPLES:
         raise ValueError(f"t0 must be at most {MOST_SAMPLES:,}, got {algorithm.t0:,}; steps are numbered in 32 bits")

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from onesfw import trees
 from onesfw.engine.compiled_loop import CHUNK
 from onesfw.engine.run import Run
 from onesfw.schedules import require_range
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 
 class ChunkInputs(NamedTuple):
-    """What the compiled loop is told about the steps of a chunk: arrays of a fixed length."""
+    """What the compiled loop is given for the steps of a chunk: arrays of a fixed length."""
 
     rho: Array
     weight: Array
     plan: Tree
 
 
-def chunk_inputs(run: Run, first: int, count: int) -> tuple[ChunkInputs, np.ndarray]:
+def chunk_inputs(run: Run, first: int, count: int) -> tuple[ChunkInputs, HostArray]:
     """ρ, the step's weights and the estimator's plan for a chunk, computed in float64 and cast; and the weights."""
     algorithm, steps, dtype = run.algorithm, run.steps, trees.dtype_of(run.x0)
     t = np.arange(first, first + count, dtype=np.int64)
@@ -32,7 +33,7 @@ def chunk_inputs(run: Run, first: int, count: int) -> tuple[ChunkInputs, np.ndar
     require_range(rho, t, "rho")  # long runs were checked on a grid of steps only
     require_range(eta, t + algorithm.t0, "eta", run.step.largest)
 
-    def padded(values: Any, dtype: Any) -> Array:
+    def padded(values: HostArray, dtype: DTypeLike) -> Array:
         values = np.asarray(values)
         full = np.zeros((CHUNK, *values.shape[1:]), values.dtype)
         full[:count] = values

@@ -1,16 +1,16 @@
-"""The compiled loop: d_t, the vertex, the step, for as many steps as it is told."""
+"""The compiled loop: d_t, the vertex, the step, for a number of steps that is an argument."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from onesfw import trees
-from onesfw.estimators import Estimator, Now
+from onesfw.estimators import Estimator, StepInputs
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
 from onesfw.steps import Step
@@ -19,6 +19,7 @@ from onesfw.trees import Array, Tree
 CHUNK = 1 << 16  # steps whose ρ and η are handed over at once
 BLOCK = 4096  # steps whose randomness is computed at once, fewer where draws are large
 BLOCK_BYTES = 1 << 18
+LARGEST_BYTES = 1 << 26  # what the draws of a short block, of 16 steps, may take
 UNROLL = 4  # steps in one turn of the compiled loop: saves copies of the state, a third of a step at d = 20
 
 
@@ -36,6 +37,10 @@ class RunState(NamedTuple):
     """x_o or the mean of the iterates so far, or nothing where neither is wanted"""
 
 
+Chunk = Callable[[Array, RunState, Array, Array, Array, Array, Tree], tuple[RunState, Array]]
+"""(key, state, first, count, rho, weight, plan) ↦ (state after `count` steps, whether it is finite)"""
+
+
 class Keys(NamedTuple):
     """Independent streams of a run's key."""
 
@@ -49,7 +54,7 @@ def streams(key: Array) -> Keys:
     return Keys(*(jax.random.fold_in(key, i) for i in range(3)))
 
 
-def initial(constraint: ConvexSet, estimator: Estimator, step: Step, x: Tree, horizon: Any, keep: bool) -> RunState:
+def initial(constraint: ConvexSet, estimator: Estimator, step: Step, x: Tree, horizon: int, keep: bool) -> RunState:
     """The state before step 1."""
     state = step.init(x, horizon)
     point = step.point(state)
@@ -59,8 +64,9 @@ def initial(constraint: ConvexSet, estimator: Estimator, step: Step, x: Tree, ho
 def block_length(objective: Objective, estimator: Estimator, key: Array) -> int:
     """How many steps' draws are computed together: a power of two, so that their arrays stay in the cache."""
     draws = jax.eval_shape(lambda k, t: estimator.draws(objective, k, t), key, jnp.int32(1))
-    size = sum(leaf.size * getattr(leaf.dtype, "itemsize", 8) for leaf in jax.tree.leaves(draws))
-    return max(16, min(BLOCK, 1 << max(0, (BLOCK_BYTES // max(1, size)).bit_length() - 1)))
+    size = max(1, trees.size_in_bytes(draws))
+    least = max(1, min(16, LARGEST_BYTES // size))
+    return max(least, min(BLOCK, 1 << max(0, (BLOCK_BYTES // size).bit_length() - 1)))
 
 
 def unrolled(low: Array, high: Array, body: Callable[[Array, RunState], RunState], state: RunState) -> RunState:
@@ -100,7 +106,7 @@ def compiled_chunk(
     sign: int,
     block: int,
     output: str = "last",
-) -> Callable[..., tuple[RunState, Array]]:
+) -> Chunk:
     """The function (key, state, first, count, rho, weight, plan) ↦ (state after `count` steps, whether it is finite).
 
     Step numbers begin at `first`. Blocks lie on a fixed grid of steps, so that step t's randomness comes out of the
@@ -128,9 +134,9 @@ def compiled_chunk(
                 if keep is not None:
                     chosen = keep(x, chosen, chances[i], t)
                 here = jax.tree.map(lambda leaf: leaf[i], draws)
-                told = jax.tree.map(lambda leaf: leaf[place], plan)
-                now = Now(x, state.previous, here, told, rho[place], t)
-                estimate = estimator.update(objective, state.estimate, now)
+                sizes = jax.tree.map(lambda leaf: leaf[place], plan)
+                inputs = StepInputs(x, state.previous, here, sizes, rho[place], t)
+                estimate = estimator.update(objective, state.estimate, inputs)
                 direction = estimator.direction(estimate)
                 direction = direction if sign > 0 else trees.scale(-1, direction)
                 moved, memory = step.move(constraint, state.step, direction, state.memory, weight[place])

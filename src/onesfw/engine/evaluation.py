@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, SupportsFloat
 
 import jax
 import jax.numpy as jnp
@@ -12,24 +12,32 @@ from jax import lax
 
 from onesfw import trees
 from onesfw.arguments import whole_number
-from onesfw.capabilities import FULL_GRADIENT
+from onesfw.capabilities import FULL_GRADIENT, FullGradientLike, with_full_gradient
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 SAMPLES = 10_000  # of an objective that is not a finite sum
 MOST_SAMPLES = 2**31 - 2_000  # sample numbers have 32 bits, and a pilot follows the last one
 SLICE_BYTES = 1 << 22
 CONFIDENCE = 1.6448536269514722  # one-sided 95 %
 
+Measure = Callable[[Tree], SupportsFloat]
+"""A user's own value of x."""
+Evaluate = Literal[False] | int | Measure | None
+"""The argument `evaluate`: nothing, a number of samples, a user's own measure, or the objective's default."""
+Every = int | Literal["log"] | Iterable[int] | None
+"""The argument `every`: a stride, \"log\", the steps themselves, or once at the end."""
+Number = float | Array | HostArray
+
 
 class Evaluation(NamedTuple):
     """F(x) and max ⟨∇F(x), x − v⟩ over v in K, each with its standard error (0 for a full pass)."""
 
-    value: Any
-    value_stderr: Any
-    gap: Any
-    gap_stderr: Any
+    value: Number
+    value_stderr: Number
+    gap: Number
+    gap_stderr: Number
 
 
 Evaluator = Callable[[Array, Tree], Evaluation]  # (key, x) -> Evaluation, traceable
@@ -42,7 +50,7 @@ def gap_and_vertex(constraint: ConvexSet, gradient: Tree, x: Tree, sign: int) ->
     return trees.dot(downhill, away), away
 
 
-def full_pass(objective: Any, constraint: ConvexSet, sign: int) -> Evaluator:
+def full_pass(objective: FullGradientLike, constraint: ConvexSet, sign: int) -> Evaluator:
     """Exact, by one pass over the rows of a finite sum."""
 
     def evaluate(key: Array, x: Tree) -> Evaluation:
@@ -105,21 +113,21 @@ def sampled(objective: Objective, constraint: ConvexSet, sign: int, samples: int
     return evaluate
 
 
-def evaluator_for(evaluate: Any, objective: Objective, constraint: ConvexSet, sign: int) -> Evaluator | None:
+def evaluator_for(evaluate: Evaluate, objective: Objective, constraint: ConvexSet, sign: int) -> Evaluator | None:
     """The traceable evaluator that the argument `evaluate` asks for; None for `False` and for a callable."""
     if evaluate is False or callable(evaluate):
         return None
     if evaluate is None:
         if FULL_GRADIENT in objective.offers:
-            return full_pass(objective, constraint, sign)
+            return full_pass(with_full_gradient(objective), constraint, sign)
         return sampled(objective, constraint, sign, SAMPLES)
     if evaluate is True or not isinstance(evaluate, int | np.integer):
         raise TypeError(f"evaluate must be None, False, a number of samples or a function of x, got {evaluate!r}")
     return sampled(objective, constraint, sign, whole_number(evaluate, "evaluate", 2, MOST_SAMPLES))
 
 
-def number_from(evaluate: Callable[[Tree], Any], x: Tree) -> float:
-    """A user's own measure of x, or a sentence where it is no number."""
+def number_from(evaluate: Measure, x: Tree) -> float:
+    """A user's own measure of x; raises TypeError where it is no number."""
     measured = evaluate(x)
     try:
         if isinstance(measured, int | float) or np.asarray(measured).dtype.kind in "fiub":
@@ -129,7 +137,7 @@ def number_from(evaluate: Callable[[Tree], Any], x: Tree) -> float:
     raise TypeError(f"evaluate must return one number for x, got {measured!r:.200}")
 
 
-def evaluation_steps(every: Any, steps: int, log: bool) -> Sequence[int]:
+def evaluation_steps(every: Every, steps: int, log: bool) -> Sequence[int]:
     """After which steps to evaluate, in order; the last step is evaluated in any case."""
     if every is None:
         every = "log" if log else steps
@@ -139,7 +147,7 @@ def evaluation_steps(every: Any, steps: int, log: bool) -> Sequence[int]:
         if every != "log":
             raise ValueError(f"every must be a number of steps, a list of steps or 'log', got {every!r}")
         points = np.geomspace(1, steps, max(2, round(8 * np.log10(max(steps, 2))) + 1))
-        return np.unique(np.rint(points).astype(np.int64)).tolist()
+        return [int(point) for point in np.unique(np.rint(points).astype(np.int64))]
     if isinstance(every, int | float | np.number):
         stride = whole_number(every, "every", 1)
         return range(stride, steps + 1, stride)

@@ -6,22 +6,21 @@ import bisect
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from onesfw.arguments import named
-from onesfw.engine.checkpoint import Checkpoint
+from onesfw.engine.checkpoint import Checkpoint, restored_row, saved_entry
 from onesfw.engine.chunk_inputs import ChunkInputs, chunk_inputs
 from onesfw.engine.compiled_loop import CHUNK, RunState
 from onesfw.engine.evaluation import CONFIDENCE, Evaluation, number_from
 from onesfw.engine.programs import Programs
-from onesfw.engine.run import Run
+from onesfw.engine.run import Row, Run
 from onesfw.progress import ProgressBar
 from onesfw.results.status import Status
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 CHUNK_SECONDS = 0.25
 GROWTH = 8  # of a chunk's length over the one before, while its speed is still unknown
@@ -37,7 +36,7 @@ class Outcome:
     status: list[Status]
     steps: int
     final: Evaluation | None
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     seconds: float
     evaluation_seconds: float
     batched: bool
@@ -61,7 +60,7 @@ class HostLoop:
     length: int = 1
     seconds: float = 0.0
     evaluation_seconds: float = 0.0
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     failed_step: int | None = None
 
     def __post_init__(self) -> None:
@@ -82,7 +81,7 @@ class HostLoop:
             pause = self.next_pause()
             status = self.advance(pause)
             if status is None and self.done == pause:
-                status = self.look()
+                status = self.evaluate()
             if status is None and self.done >= self.run.steps:
                 status = [Status.STEPS_DONE] * self.count
             if status is None:
@@ -104,7 +103,7 @@ class HostLoop:
             "weight": self.weight,
             "seconds": self.seconds,
             "evaluation_seconds": self.evaluation_seconds,
-            "rows": [{name: plain(value) for name, value in row.items()} for row in self.rows],
+            "rows": [{name: saved_entry(value) for name, value in row.items()} for row in self.rows],
         }
         leaves = jax.tree.leaves(self.state)
         self.store.save(content, {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)})
@@ -164,10 +163,10 @@ class HostLoop:
             self.length = max(1, min(self.length, int(left / max(elapsed / count, 1e-9)) or 1))
         return None
 
-    def last_finite(self, count: int, inputs: ChunkInputs, weight: np.ndarray) -> list[Status]:
+    def last_finite(self, count: int, inputs: ChunkInputs, weight: HostArray) -> list[Status]:
         """Replay a chunk that ended with NaN or infinity: find the first bad step and keep the state before it."""
 
-        def replay(steps: int) -> tuple[RunState, np.ndarray]:
+        def replay(steps: int) -> tuple[RunState, HostArray]:
             first = jnp.int32(self.done + 1)
             state, finite = self.programs.chunk(self.key, self.state, first, jnp.int32(steps), *inputs)
             return state, np.atleast_1d(np.asarray(finite))
@@ -186,7 +185,7 @@ class HostLoop:
         return [Status.NOT_FINITE if b else Status.COMPANION for b in broken]
 
     def current(self) -> Tree:
-        """The point that is looked at: x_{t+1} after t steps, or the mean of the iterates where that is the output."""
+        """The point that is evaluated: x_{t+1} after t steps, or the mean of the iterates where that is the output."""
         average = self.run.algorithm.output == "average" and self.done > 0
         return self.state.chosen if average else self.iterate()
 
@@ -197,7 +196,7 @@ class HostLoop:
             return jax.tree.map(lambda leaf, x: jnp.broadcast_to(leaf, x.shape), self.run.inside, like)
         return self.run.step.output(self.state.step, self.weight)
 
-    def look(self) -> list[Status] | None:
+    def evaluate(self) -> list[Status] | None:
         """Evaluate, note a row of the trace, call the callbacks, and compare the gap with `gap_tol`."""
         x = self.current()
         self.measured = self.measure(x)
@@ -227,16 +226,15 @@ class HostLoop:
         finally:
             self.evaluation_seconds += time.perf_counter() - begun
 
-    def row(self, measured: Evaluation | None) -> dict[str, Any]:
+    def row(self, measured: Evaluation | None) -> Row:
         """A row of the trace."""
         counts = self.run.estimator.counts(self.run.objective, self.done, self.run.steps)
         calls = self.run.step.lmo_calls(self.state.step, self.done)
         missing = np.full(self.count, np.nan) if self.batched else np.nan
-        row: dict[str, Any] = {"step": self.done, **counts._asdict(), "lmo_calls": calls, "seconds": self.seconds}
+        row: Row = {"step": self.done, **counts._asdict(), "lmo_calls": calls, "seconds": self.seconds}
         for name in Evaluation._fields:
-            row[name] = missing if measured is None else getattr(measured, name)
-            if np.ndim(row[name]) == 0:
-                row[name] = float(row[name])
+            value = missing if measured is None else getattr(measured, name)
+            row[name] = value if np.ndim(value) else float(value)
         if self.replicate is not None:
             row["replicate"] = self.replicate
         return row
@@ -265,23 +263,3 @@ class HostLoop:
             self.batched,
             self.failed_step,
         )
-
-
-def plain(value: Any) -> Any:
-    """An entry of a trace row as JSON knows it: NaN as None, arrays as lists."""
-    if isinstance(value, np.ndarray):
-        return [plain(v) for v in value.tolist()]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def restored_row(row: dict[str, Any]) -> dict[str, Any]:
-    """The row that `plain` wrote."""
-
-    def back(value: Any) -> Any:
-        if isinstance(value, list):
-            return np.asarray([np.nan if v is None else v for v in value])
-        return np.nan if value is None else value
-
-    return {name: back(value) for name, value in row.items()}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onesfw.trees import Array
+from onesfw.trees import Array, HostArray
+
+Key = int | Array | HostArray
+"""An integer seed, a JAX key, or the two words of an old-style key."""
 
 
-def as_key(key: Any) -> Array:
-    """A JAX key from an integer seed or a key."""
+def as_key(key: Key) -> Array:
+    """A JAX key from an integer seed or a key; raises ValueError or TypeError where it is neither."""
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         if not 0 <= key < 2**32:
             raise ValueError(f"key must be a seed in 0..2^32 − 1, got {key}")
@@ -24,7 +25,7 @@ def as_key(key: Any) -> Array:
     raise TypeError(f"key must be an integer seed or one JAX key, got {key!r}")
 
 
-def seed_of(key: Any, stream: int = 0) -> int:
+def seed_of(key: Key, stream: int = 0) -> int:
     """64 bits that belong to (key, stream): streams of one key are independent."""
     if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < 2**32:
         words = [int(key)]
@@ -34,6 +35,6 @@ def seed_of(key: Any, stream: int = 0) -> int:
     return int(high) << 32 | int(low)
 
 
-def generator(key: Any, stream: int = 0) -> np.random.Generator:
+def generator(key: Key, stream: int = 0) -> np.random.Generator:
     """NumPy's generator for (key, stream)."""
     return np.random.default_rng(seed_of(key, stream))

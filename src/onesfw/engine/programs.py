@@ -12,7 +12,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,14 +20,14 @@ import numpy as np
 
 from onesfw import trees
 from onesfw.engine.chunk_inputs import chunk_inputs
-from onesfw.engine.compiled_loop import KEEPERS, RunState, block_length, compiled_chunk, initial, streams
+from onesfw.engine.compiled_loop import KEEPERS, Chunk, RunState, block_length, compiled_chunk, initial, streams
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
-from onesfw.trees import Array, Tree, wide
+from onesfw.trees import Array, Function, HostArray, Tree, wide
 
 CAPACITY = 128  # programs kept; the least recently used is dropped
 
-_programs: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+_programs: OrderedDict[tuple[str, bool, str], Function] = OrderedDict()
 _lock = threading.Lock()
 _compilations = 0
 
@@ -41,7 +40,7 @@ def compilations() -> int:
 class Program:
     """A function ready to run, `seconds` after it was asked for."""
 
-    def __init__(self, function: Callable[..., Tree], *args: Tree) -> None:
+    def __init__(self, function: Function, *args: Tree) -> None:
         """Trace `function` on arguments like `args` (arrays or shapes) and compile it unless its text is known."""
         begun = time.perf_counter()
         closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
@@ -56,7 +55,7 @@ class Program:
         return jax.tree.unflatten(self.structure, self.execute(self.constants, *jax.tree.leaves(args)))
 
 
-def executable(text: str, closed: Any, constants: list[jax.Array]) -> Any:
+def executable(text: str, closed: jax.extend.core.ClosedJaxpr, constants: list[jax.Array]) -> Function:
     """The compiled form of a traced program, from the store or anew."""
     global _compilations
     device = jax.config.jax_default_device  # type: ignore[attr-defined]
@@ -76,7 +75,7 @@ def executable(text: str, closed: Any, constants: list[jax.Array]) -> Any:
         return found
 
 
-def split(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
+def split(tree: Tree) -> tuple[list[Array | HostArray], Callable[[list[Array]], Tree]]:
     """The arrays of a tree of modules as a flat list, and the way back.
 
     Flat, because a module's structure holds the user's functions, and JAX remembers the structure of every argument
@@ -91,7 +90,7 @@ def split(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
 class Programs:
     """The compiled parts of a run, shared by all its replicates."""
 
-    chunk: Callable[..., tuple[RunState, Array]]
+    chunk: Chunk
     evaluate: Callable[[Array, Tree], Evaluation] | None
     start: RunState
     seconds: float
@@ -119,12 +118,12 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
 
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
     one = jnp.int32(1)
-    told = trees.shapes(chunk_inputs(run, 1, 1)[0])
+    inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
     if replicates is not None:
         start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (replicates, *leaf.shape)), start)
         chunk = jax.vmap(chunk, (None, 0, 0, None, None, None, None, None))
         measure = jax.vmap(measure, (None, 0, 0))
-    program = Program(chunk, arrays, key, start, one, one, *told)
+    program = Program(chunk, arrays, key, start, one, one, *inputs)
     evaluation = Program(measure, arrays, key, start.previous) if wanted else None
     return Programs(
         chunk=lambda *args: program(arrays, *args),

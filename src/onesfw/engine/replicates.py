@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -31,7 +31,7 @@ def carry_out(
     key: Array,
     replicates: int | None,
     show: bool,
-    checkpoint: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     vectorised: bool | None = None,
 ) -> Result:
     """Run one seed, or replicates: in worker threads on a CPU, under `vmap` on an accelerator."""
@@ -42,7 +42,7 @@ def carry_out(
     if replicates is not None:
         folded = jax.vmap(lambda r: jax.random.fold_in(key, r))(np.arange(replicates))
         keys = [folded] if vectorised else list(folded)
-    folder = None if checkpoint is None else open_folder(checkpoint, fingerprint(run, key, replicates))
+    folder = None if checkpoint is None else open_folder(Path(checkpoint), fingerprint(run, key, replicates))
     with catch_interrupt() as interrupted, ProgressBar(run.steps * (replicates or 1), show) as bar:
         programs = compile_run(run, keys[0], together)
         bar.note("")
@@ -82,12 +82,12 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
     spread = outcomes[0].batched
     states = [s for o in outcomes for s in o.status]
 
-    def each(values: list[Any]) -> Any:
+    def each(values: list[Tree]) -> Tree:
         if not several:
             return values[0]
         return np.broadcast_to(values[0], (replicates or 1,)).copy() if spread else np.asarray(values)
 
-    def measured(name: str) -> Any:
+    def measured(name: str) -> Tree:
         finals = [o.final for o in outcomes]
         if any(final is None for final in finals):
             return None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
 
 import jax
 import numpy as np
@@ -13,8 +11,11 @@ from onesfw import trees
 from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
 from onesfw.arguments import whole_number
 from onesfw.engine.checks import build_run, require_types, starting_point
-from onesfw.engine.keys import as_key
+from onesfw.engine.evaluation import Evaluate, Every
+from onesfw.engine.interrupts import keep_interrupts
+from onesfw.engine.keys import Key, as_key
 from onesfw.engine.replicates import MOST_REPLICATES, carry_out
+from onesfw.engine.run import Callbacks
 from onesfw.objectives import Objective
 from onesfw.results.result import Result
 from onesfw.sets import ConvexSet
@@ -28,15 +29,15 @@ def minimize(
     *,
     steps: int,
     algorithm: Algorithm | None = None,
-    key: Any = 0,
+    key: Key = 0,
     replicates: int | None = None,
-    evaluate: Any = None,
-    every: Any = None,
+    evaluate: Evaluate = None,
+    every: Every = None,
     gap_tol: float | None = None,
     time_limit: float | None = None,
     progress: bool = False,
-    checkpoint: Any = None,
-    callbacks: Iterable[Any] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    callbacks: Callbacks = (),
 ) -> Result:
     """Minimise F(x) = E[F̃(x; z)] over a convex set, from one sample per iteration.
 
@@ -59,6 +60,26 @@ def minimize(
             arguments, it goes on where it was, to the same last bit; with more steps it is prolonged where no schedule
             depends on T; with other arguments that would change the course of the run it is refused.
         callbacks: functions of (trace row, x), called after each evaluation; one that returns False stops the run.
+
+    Returns:
+        The point, how good it is, what it cost and how it got there.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind, or the objective lacks what the algorithm needs.
+        ValueError: where a number, a shape or x0 is wrong, or a checkpoint belongs to another run. Both name the
+            argument and the remedy, before anything is compiled.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import numpy as np
+        >>> import onesfw as fw
+        >>> rows = np.random.default_rng(0).normal(0.2, 0.1, (500, 4))
+        >>> objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2) / 2, rows)
+        >>> result = fw.minimize(objective, fw.sets.L1Ball(1.0, shape=4), steps=5_000)
+        >>> print(result.status)
+        All steps were done.
+        >>> result.samples, result.lmo_calls, bool(result.gap < 0.01)
+        (5000, 5000, True)
     """
     return solve(
         1, objective, constraint, x0, one_sfw() if algorithm is None else algorithm, key, replicates, progress,
@@ -74,21 +95,51 @@ def maximize(
     *,
     steps: int,
     algorithm: Algorithm | None = None,
-    key: Any = 0,
+    key: Key = 0,
     replicates: int | None = None,
-    evaluate: Any = None,
-    every: Any = None,
+    evaluate: Evaluate = None,
+    every: Every = None,
     gap_tol: float | None = None,
     time_limit: float | None = None,
     progress: bool = False,
-    checkpoint: Any = None,
-    callbacks: Iterable[Any] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    callbacks: Callbacks = (),
 ) -> Result:
     """Maximise F(x) = E[F̃(x; z)] over a convex set, from one sample per iteration.
 
     The arguments are `minimize`'s. The default algorithm is `one_sfw("dr_submodular")`, for a monotone DR-submodular F
     over a set of non-negative vectors: it starts at 0 and takes neither another x0 nor `gap_tol`. A concave F is
     maximised with `one_sfw("convex")`. Values carry F's own sign; the gap is max ⟨∇F(x), v − x⟩ ≥ 0.
+
+    Args:
+        objective: as in `minimize`, and `MultilinearExtension`.
+        constraint: a set from `onesfw.sets`, of non-negative vectors in the DR-submodular settings.
+        x0: as in `minimize`; continuous greedy starts at 0 and takes only zeros, which set the dtype.
+        steps: T, the number of iterations.
+        algorithm: a recipe; None for `one_sfw("dr_submodular")`.
+        key: an integer seed or a JAX key.
+        replicates: run that many seeds.
+        evaluate: as in `minimize`.
+        every: as in `minimize`.
+        gap_tol: as in `minimize`; not for continuous greedy, which runs all its steps.
+        time_limit: as in `minimize`.
+        progress: show a progress bar.
+        checkpoint: as in `minimize`.
+        callbacks: as in `minimize`.
+
+    Returns:
+        The point, how good it is, what it cost and how it got there.
+
+    Raises:
+        TypeError: as `minimize` does.
+        ValueError: as `minimize` does.
+
+    Example:
+        >>> import onesfw as fw
+        >>> objective = fw.FiniteSum(lambda x, row: row @ x - 0.1 * (row @ x) ** 2, [[1.0, 0.5], [0.5, 1.0]])
+        >>> result = fw.maximize(objective, fw.sets.Box(0.0, 1.0, shape=2), steps=10)
+        >>> result.sense, round(result.value, 3)
+        ('maximize', 1.275)
     """
     return solve(
         -1, objective, constraint, x0, one_sfw(DR_SUBMODULAR) if algorithm is None else algorithm, key, replicates,
@@ -103,11 +154,17 @@ def solve(
     constraint: ConvexSet,
     x0: Tree | None,
     algorithm: Algorithm,
-    key: Any,
+    key: Key,
     replicates: int | None,
     progress: bool,
-    checkpoint: Any,
-    **options: Any,
+    checkpoint: str | os.PathLike[str] | None,
+    *,
+    steps: int,
+    evaluate: Evaluate,
+    every: Every,
+    gap_tol: float | None,
+    time_limit: float | None,
+    callbacks: Callbacks,
 ) -> Result:
     """Check everything, then run in x0's precision."""
     require_types(objective, constraint, algorithm)
@@ -116,6 +173,9 @@ def solve(
     if replicates is not None:
         replicates = whole_number(replicates, "replicates", 1, MOST_REPLICATES)
     start = starting_point(x0, constraint)
-    with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
-        run = build_run(objective, constraint, start, x0 is not None, sign, algorithm=algorithm, **options)
+    with keep_interrupts(), jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
+        run = build_run(
+            objective, constraint, start, x0 is not None, sign, steps=steps, algorithm=algorithm, evaluate=evaluate,
+            every=every, gap_tol=gap_tol, time_limit=time_limit, callbacks=callbacks,
+        )  # fmt: skip
         return carry_out(run, as_key(key), replicates, bool(progress), checkpoint)

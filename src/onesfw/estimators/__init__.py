@@ -1,6 +1,6 @@
 """d_t: how a gradient estimate is kept from one step to the next."""
 
-from onesfw.estimators.base import Estimator, Now, OracleCounts
+from onesfw.estimators.base import Estimator, OracleCounts, StepInputs
 from onesfw.estimators.batched import Batched
 from onesfw.estimators.corrections import (
     AsPrinted,
@@ -30,12 +30,12 @@ __all__ = [
     "Importance",
     "NoChange",
     "NoChangeWithScore",
-    "Now",
     "OneSample",
     "OracleCounts",
     "RunningAverage",
     "Saga",
     "SameSample",
     "Snapshot",
+    "StepInputs",
     "Storm",
 ]

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Set
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import equinox as eqx
-import numpy as np
 
-from onesfw.trees import Array, Tree
+from onesfw.capabilities import ObjectiveLike
+from onesfw.trees import Array, HostArray, Tree
 
 
 class OracleCounts(NamedTuple):
-    """How often a method has asked the objective, counted as its listing in the literature asks."""
+    """How often a method has asked the objective, counted as its listing in the literature asks.
+
+    Args:
+        samples: draws of z; a full pass over n rows counts n.
+        gradients: evaluations of ∇F̃ or ∇h.
+        hvps: Hessian-vector products.
+
+    Example:
+        >>> import onesfw as fw
+        >>> objective = fw.FiniteSum(lambda x, row: (x @ row) ** 2, [[1.0, 2.0], [3.0, 4.0]])
+        >>> fw.one_sfw().counts(objective, steps=1_000)
+        OracleCounts(samples=1000, gradients=1999, hvps=0)
+    """
 
     samples: int
     gradients: int
@@ -43,32 +55,51 @@ class SampleSizes(Protocol):
     def uses_horizon(self) -> bool:
         """Whether the sizes depend on T."""
 
-    def __call__(self, t: np.ndarray, horizon: int) -> Tree:
+    def __call__(self, t: HostArray, horizon: int) -> Tree:
         """Arrays `anew` and `batch`: the sizes at steps `t` of a run of `horizon` steps."""
 
     def totals(self, steps: int, horizon: int) -> SizeTotals:
         """The sums over steps 1, …, `steps`."""
 
 
-class Now(NamedTuple):
-    """What the loop hands an estimator at step t. At t = 1 `previous` is x itself and ρ_1 = 1."""
+class StepInputs(NamedTuple):
+    """What the compiled loop hands an estimator at step t.
+
+    Args:
+        x: x_t.
+        previous: x_{t−1}; x_1 itself at t = 1.
+        draws: this step's randomness, as `Estimator.draws` made it.
+        plan: this step's sample sizes, as `Estimator.plan` computed them on the host.
+        rho: ρ_t; 1 at t = 1.
+        t: the number of the step, from 1 on.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from onesfw.estimators import StepInputs
+        >>> inputs = StepInputs(jnp.ones(2), jnp.zeros(2), (), (), jnp.float32(0.5), jnp.int32(3))
+        >>> (inputs.x - inputs.previous).tolist()
+        [1.0, 1.0]
+    """
 
     x: Tree
     previous: Tree
-    """x_{t−1}"""
     draws: Tree
-    """This step's randomness, as `draws` made it."""
     plan: Tree
-    """What the host told this step beforehand, as `plan` made it."""
     rho: Array
     t: Array
 
 
 class Estimator(eqx.Module):
-    """d_t = estimator(F, x_t, x_{t−1}, z_t, ρ_t).
+    """d_t = estimator(F, x_t, x_{t−1}, z_t, ρ_t): what a new estimator subclasses.
 
     `update` runs inside the compiled loop; whatever does not depend on x belongs in `draws`, which is computed for a
     block of steps at once.
+
+    Example:
+        >>> from onesfw.estimators import Estimator, OneSample, SameSample
+        >>> estimator: Estimator = OneSample(SameSample())
+        >>> sorted(estimator.needs)
+        ['samples whose distribution does not depend on x']
     """
 
     cheap: ClassVar[bool] = True
@@ -84,23 +115,23 @@ class Estimator(eqx.Module):
         """The state before the first step; it has a field `d`."""
 
     @abc.abstractmethod
-    def draws(self, objective: Any, key: Array, t: Array) -> Tree:
+    def draws(self, objective: ObjectiveLike, key: Array, t: Array) -> Tree:
         """Step t's randomness: a pure function of (key, t)."""
 
     @abc.abstractmethod
-    def update(self, objective: Any, state: Tree, now: Now) -> Tree:
+    def update(self, objective: ObjectiveLike, state: Tree, inputs: StepInputs) -> Tree:
         """The state after step t, whose field `d` is d_t."""
 
     @abc.abstractmethod
-    def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
+    def counts(self, objective: ObjectiveLike, steps: int, horizon: int | None = None) -> OracleCounts:
         """Oracle calls of the first `steps` steps of a run of `horizon` steps, `steps` themselves where it is None."""
 
-    def drawn(self, objective: Any, steps: int, horizon: int | None = None) -> int:
+    def drawn(self, objective: ObjectiveLike, steps: int, horizon: int | None = None) -> int:
         """How many numbered samples those steps draw; passes over all rows draw none."""
         return self.counts(objective, steps, horizon).samples
 
-    def plan(self, t: np.ndarray, horizon: int) -> Tree:
-        """What the host tells steps `t` beforehand, such as sample sizes: arrays of integers, an entry for each."""
+    def plan(self, t: HostArray, horizon: int) -> Tree:
+        """What the host computes for steps `t` beforehand, such as sample sizes: arrays of integers, one for each."""
         return ()
 
     @property

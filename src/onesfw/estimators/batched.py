@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from onesfw import trees
-from onesfw.capabilities import FULL_GRADIENT
-from onesfw.estimators.base import Estimator, Now, OracleCounts, SampleSizes
+from onesfw.capabilities import FULL_GRADIENT, ObjectiveLike, with_full_gradient
+from onesfw.estimators.base import Estimator, OracleCounts, SampleSizes, StepInputs
 from onesfw.estimators.corrections import Correction, Increment
 from onesfw.estimators.sampling import block_size, mean_over, still_sound
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 
 class State(NamedTuple):
@@ -35,13 +34,26 @@ class Batched(Estimator):
 
     Where the plan says `anew`, d_t is the mean of so many gradients at x_t, or with `full` the full gradient. All
     samples of a step are drawn and used a block at a time, so that memory does not grow with the batch.
+
+    Args:
+        correction: the rule for Δ̃_t.
+        batches: t ↦ sample sizes, an `onesfw.schedules.Batches`.
+        path: whether ρ is 0 between new starts: only Δ̃ is then asked of the objective, and counted.
+        full: whether a new start takes the full gradient of a finite sum.
+
+    Example:
+        >>> import onesfw as fw
+        >>> from onesfw.estimators import Batched, NoChange
+        >>> from onesfw.schedules import Batches
+        >>> objective = fw.FiniteSum(lambda x, row: (x @ row) ** 2, [[1.0, 2.0], [3.0, 4.0]])
+        >>> Batched(NoChange(), Batches("t", lambda t, T: (0, t))).counts(objective, steps=4)
+        OracleCounts(samples=10, gradients=10, hvps=0)
     """
 
     cheap: ClassVar[bool] = False
     correction: Correction
     batches: SampleSizes = eqx.field(static=True)
     path: bool = eqx.field(static=True, default=False)
-    """Whether ρ is 0 between new starts: only Δ̃ is then asked of the objective, and counted."""
     full: bool = eqx.field(static=True, default=False)
 
     @property
@@ -56,16 +68,16 @@ class Batched(Estimator):
         zero = jnp.zeros((), trees.dtype_of(x))
         return State(trees.zeros_like(x), zero if self.correction.uses_baseline else (), jnp.int32(0), zero)
 
-    def draws(self, objective: Any, key: Array, t: Array) -> tuple[Array, Array]:
+    def draws(self, objective: ObjectiveLike, key: Array, t: Array) -> tuple[Array, Array]:
         samples, places = jax.random.split(key)
         return samples, places
 
-    def plan(self, t: np.ndarray, horizon: int) -> Tree:
+    def plan(self, t: HostArray, horizon: int) -> Tree:
         return self.batches(t, horizon)
 
-    def update(self, objective: Any, state: State, now: Now) -> State:
-        x, previous, plan, rho = now.x, now.previous, now.plan, now.rho
-        samples, places = now.draws
+    def update(self, objective: ObjectiveLike, state: State, inputs: StepInputs) -> State:
+        x, previous, plan, rho = inputs.x, inputs.previous, inputs.plan, inputs.rho
+        samples, places = inputs.draws
         zero = jnp.zeros((), rho.dtype)
         baseline = state.baseline if self.correction.uses_baseline else zero
 
@@ -80,7 +92,7 @@ class Batched(Estimator):
 
         def anew(_: None) -> tuple[Tree, Array]:
             if self.full:
-                return objective.full_value_and_gradient(x)[1], baseline
+                return with_full_gradient(objective).full_value_and_gradient(x)[1], baseline
             start = mean(x, plan.anew)
             return start.gradient, start.value
 
@@ -105,13 +117,13 @@ class Batched(Estimator):
         kept = baseline if self.correction.uses_baseline else ()
         return State(d, kept, drawn, still_sound(state.fault, d))
 
-    def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
+    def counts(self, objective: ObjectiveLike, steps: int, horizon: int | None = None) -> OracleCounts:
         """A gradient for each sample of a new start (n for a full one), else what the correction says.
 
         The first step has no x_{t−1}: one gradient for each of its samples.
         """
         totals = self.batches.totals(steps, steps if horizon is None else horizon)
-        anew = objective.n * totals.starts if self.full else totals.anew
+        anew = with_full_gradient(objective).n * totals.starts if self.full else totals.anew
         gradients, hvps = (
             self.correction.change_cost if self.path else (self.correction.gradients, self.correction.hvps)
         )
@@ -119,6 +131,6 @@ class Batched(Estimator):
         later = totals.batch - first
         return OracleCounts(anew + totals.batch, anew + first + later * gradients, later * hvps)
 
-    def drawn(self, objective: Any, steps: int, horizon: int | None = None) -> int:
+    def drawn(self, objective: ObjectiveLike, steps: int, horizon: int | None = None) -> int:
         totals = self.batches.totals(steps, steps if horizon is None else horizon)
         return totals.batch if self.full else totals.anew + totals.batch

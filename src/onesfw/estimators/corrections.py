@@ -16,15 +16,15 @@ the change Δ̃ (`change`), and F̃(x̄; z) (`value`), which feeds the baseline.
 from __future__ import annotations
 
 import abc
-from collections.abc import Set
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Set
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from onesfw import trees
-from onesfw.capabilities import DENSITY, OBLIVIOUS, UNBIASED
+from onesfw.capabilities import DENSITY, OBLIVIOUS, UNBIASED, ObjectiveLike, with_density
 from onesfw.trees import Array, Tree
 
 
@@ -40,6 +40,12 @@ class Correction(eqx.Module):
     """A rule for Δ̃_t. `gradients` and `hvps` are its costs at a step t ≥ 2; the first step needs one gradient.
 
     What a correction does not use (`uses_place`: the random a, `uses_baseline`) is neither drawn nor kept.
+
+    Example:
+        >>> from onesfw.estimators import Correction, Hessian
+        >>> rule: Correction = Hessian()
+        >>> rule.gradients, rule.hvps
+        (1, 1)
     """
 
     uses_place: eqx.AbstractClassVar[bool]
@@ -49,7 +55,9 @@ class Correction(eqx.Module):
     needs: eqx.AbstractClassVar[Set[str]]
 
     @abc.abstractmethod
-    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+    def __call__(
+        self, objective: ObjectiveLike, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array
+    ) -> Increment:
         """The increment from one draw; a ~ U[0, 1] places x̄ = a x + (1 − a) x_{t−1}."""
 
     @property
@@ -58,13 +66,19 @@ class Correction(eqx.Module):
         return self.gradients, self.hvps
 
 
-def between(a: Any, x: Tree, previous: Tree) -> Tree:
+def between(a: float | Array, x: Tree, previous: Tree) -> Tree:
     """x(a) = a x_t + (1 − a) x_{t−1}."""
     return jax.tree.map(lambda now, before: a * now + (1 - a) * before, x, previous)
 
 
 class NoChange(Correction):
-    """Δ̃ = 0: the estimate is a moving average of gradients, each at its own x_t."""
+    """Δ̃ = 0: the estimate is a moving average of gradients, each at its own x_t.
+
+    Example:
+        >>> from onesfw.estimators import NoChange, OneSample
+        >>> OneSample(NoChange()).counts(None, steps=10)
+        OracleCounts(samples=10, gradients=10, hvps=0)
+    """
 
     uses_place: ClassVar[bool] = False
     uses_baseline: ClassVar[bool] = False
@@ -72,12 +86,20 @@ class NoChange(Correction):
     hvps: ClassVar[int] = 0
     needs: ClassVar[Set[str]] = frozenset({UNBIASED})
 
-    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+    def __call__(
+        self, objective: ObjectiveLike, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array
+    ) -> Increment:
         return Increment(objective.at(draw, x, baseline).gradient(x), trees.zeros_like(x), baseline)
 
 
 class NoChangeWithScore(Correction):
-    """Δ̃ = 0 where z depends on x: each gradient is ∇F̃ + (F̃ − b)∇log p, from a z drawn at its own x_t."""
+    """Δ̃ = 0 where z depends on x: each gradient is ∇F̃ + (F̃ − b)∇log p, from a z drawn at its own x_t.
+
+    Example:
+        >>> from onesfw.estimators import NoChangeWithScore
+        >>> sorted(NoChangeWithScore().needs)
+        ['a log-density of the samples']
+    """
 
     uses_place: ClassVar[bool] = False
     uses_baseline: ClassVar[bool] = True
@@ -85,13 +107,25 @@ class NoChangeWithScore(Correction):
     hvps: ClassVar[int] = 0
     needs: ClassVar[Set[str]] = frozenset({DENSITY})
 
-    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+    def __call__(
+        self, objective: ObjectiveLike, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array
+    ) -> Increment:
         h = objective.at(draw, x, baseline)
         return Increment(h.gradient(x), trees.zeros_like(x), h.integrand(x))
 
 
 class SameSample(Correction):
-    """Algorithm 2: both gradients on the same z, which must not depend on x."""
+    """Algorithm 2: both gradients on the same z, which must not depend on x.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> from onesfw.estimators import SameSample
+        >>> objective = fw.Expectation(lambda x, z: jnp.sum((x - z) ** 2) / 2, lambda key: jnp.zeros(2))
+        >>> zero, draw = jnp.float32(0.0), jnp.zeros(2)
+        >>> SameSample()(objective, draw, zero, jnp.ones(2), jnp.zeros(2), zero).change.tolist()
+        [1.0, 1.0]
+    """
 
     uses_place: ClassVar[bool] = False
     uses_baseline: ClassVar[bool] = False
@@ -99,14 +133,26 @@ class SameSample(Correction):
     hvps: ClassVar[int] = 0
     needs: ClassVar[Set[str]] = frozenset({OBLIVIOUS})
 
-    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+    def __call__(
+        self, objective: ObjectiveLike, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array
+    ) -> Increment:
         h = objective.at(draw, x, baseline)
         gradient = h.gradient(x)
         return Increment(gradient, trees.subtract(gradient, h.gradient(previous)), baseline)
 
 
 class Hessian(Correction):
-    """Algorithm 1 with the exact Hessian-vector product of h, eq. (6)."""
+    """Algorithm 1 with the exact Hessian-vector product of h, eq. (6).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> from onesfw.estimators import Hessian
+        >>> objective = fw.Expectation(lambda x, z: jnp.sum((x - z) ** 2) / 2, lambda key: jnp.zeros(2))
+        >>> zero, draw = jnp.float32(0.0), jnp.zeros(2)
+        >>> Hessian()(objective, draw, jnp.float32(0.5), jnp.ones(2), jnp.zeros(2), zero).gradient.tolist()
+        [0.5, 0.5]
+    """
 
     uses_place: ClassVar[bool] = True
     uses_baseline: ClassVar[bool] = True
@@ -114,7 +160,9 @@ class Hessian(Correction):
     hvps: ClassVar[int] = 1
     needs: ClassVar[Set[str]] = frozenset({UNBIASED})
 
-    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+    def __call__(
+        self, objective: ObjectiveLike, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array
+    ) -> Increment:
         point = between(a, x, previous)
         h = objective.at(draw, point, baseline)
         gradient, change = h.hvp(point, trees.subtract(x, previous))
@@ -132,6 +180,14 @@ class Difference(Correction):
     `delta=None` spans the whole segment: ∇ψ(x_t) − ∇ψ(x_{t−1}), whose error is of second order in ‖u‖, which stays in
     K and divides by nothing. A number δ ≤ 1/2 takes the window [a − δ, a + δ], cut at the ends of the segment and
     divided by its true length. (The paper's δ_t ∝ η_t needs constants nobody has and loses float32.)
+
+    Args:
+        delta: half the width of the window, at most 1/2; None for the whole segment.
+
+    Example:
+        >>> from onesfw.estimators import Difference
+        >>> Difference().gradients, Difference(0.1).delta
+        (3, 0.1)
     """
 
     delta: float | None = eqx.field(static=True, default=None)
@@ -141,19 +197,22 @@ class Difference(Correction):
     hvps: ClassVar[int] = 0
     needs: ClassVar[Set[str]] = frozenset({DENSITY})
 
-    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+    def __call__(
+        self, objective: ObjectiveLike, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array
+    ) -> Increment:
         point, u = between(a, x, previous), trees.subtract(x, previous)
         h = objective.at(draw, point, baseline)
+        assert h.log_prob is not None  # DENSITY promises it
         low = jnp.zeros_like(a) if self.delta is None else jnp.maximum(a - self.delta, 0.0)
         high = jnp.ones_like(a) if self.delta is None else jnp.minimum(a + self.delta, 1.0)
         left, right = between(low, x, previous), between(high, x, previous)
 
-        def along(gradient: Any) -> Tree:
+        def along(gradient: Callable[[Tree], Tree]) -> Tree:
             return trees.scale(1 / (high - low), trees.subtract(gradient(right), gradient(left)))
 
         value, slope = jax.value_and_grad(h.integrand)(point)
         score = jax.grad(h.log_prob)(point)
-        centred = value - (baseline if objective.baseline else 0.0)
+        centred = value - (baseline if with_density(objective).baseline else 0.0)
         stretch, climb = trees.dot(score, u), trees.dot(slope, u)
         change = jax.tree.map(
             lambda f, p, g, s: f + centred * p + (centred * stretch + climb) * s + stretch * g,
@@ -171,6 +230,11 @@ class Importance(Correction):
 
     At the midpoint each factor of the weight is at most 2 for Bernoulli and categorical p, however near the boundary;
     on it, `log_prob` must stay finite (log(x + 1e-12) rather than log x).
+
+    Example:
+        >>> from onesfw.estimators import Importance
+        >>> Importance().gradients, Importance().change_cost
+        (3, (2, 0))
     """
 
     uses_place: ClassVar[bool] = False
@@ -179,7 +243,9 @@ class Importance(Correction):
     hvps: ClassVar[int] = 0
     needs: ClassVar[Set[str]] = frozenset({DENSITY})
 
-    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+    def __call__(
+        self, objective: ObjectiveLike, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array
+    ) -> Increment:
         point = between(0.5, x, previous)
         h = objective.at(draw, point, baseline)
         change = trees.subtract(h.gradient(x), h.gradient(previous))
@@ -192,7 +258,13 @@ class Importance(Correction):
 
 
 class AsPrinted(Correction):
-    """Algorithm 1 to the letter: the gradient term ∇F̃(x_t; z_t) lacks F̃ ∇log p. Kept to show that it stalls."""
+    """Algorithm 1 to the letter: the gradient term ∇F̃(x_t; z_t) lacks F̃ ∇log p. Kept to show that it stalls.
+
+    Example:
+        >>> from onesfw.estimators import AsPrinted
+        >>> AsPrinted().gradients, AsPrinted().hvps
+        (1, 1)
+    """
 
     uses_place: ClassVar[bool] = True
     uses_baseline: ClassVar[bool] = False
@@ -200,7 +272,9 @@ class AsPrinted(Correction):
     hvps: ClassVar[int] = 1
     needs: ClassVar[Set[str]] = frozenset({DENSITY})
 
-    def __call__(self, objective: Any, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array) -> Increment:
+    def __call__(
+        self, objective: ObjectiveLike, draw: Tree, a: Array, x: Tree, previous: Tree, baseline: Array
+    ) -> Increment:
         point = between(a, x, previous)
         h = objective.at(draw, point, jnp.zeros_like(baseline))
         _, change = h.hvp(point, trees.subtract(x, previous))

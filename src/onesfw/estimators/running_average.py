@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from onesfw import trees
-from onesfw.capabilities import OBLIVIOUS
-from onesfw.estimators.base import Estimator, Now, OracleCounts
+from onesfw.capabilities import OBLIVIOUS, ObjectiveLike
+from onesfw.estimators.base import Estimator, OracleCounts, StepInputs
 from onesfw.estimators.sampling import block_size, mean_over, still_sound
 from onesfw.trees import Array, Tree
 
@@ -25,10 +25,17 @@ class State(NamedTuple):
 
 
 class RunningAverage(Estimator):
-    """The gradient of the average of all losses so far (Hazan and Kale 2012), `batch` new ones a step.
+    """The gradient of the average of all losses so far (Hazan and Kale 2012).
 
-    `memory` bounds the cost of a step: only the latest `memory` samples are averaged then, and the noise no longer
-    falls below theirs.
+    Args:
+        batch: new samples in each step.
+        memory: bounds the cost of a step: only the latest `memory` samples are averaged then, and the noise no longer
+            falls below theirs; None for all.
+
+    Example:
+        >>> from onesfw.estimators import RunningAverage
+        >>> RunningAverage().counts(None, steps=4)
+        OracleCounts(samples=4, gradients=10, hvps=0)
     """
 
     cheap: ClassVar[bool] = False
@@ -42,21 +49,21 @@ class RunningAverage(Estimator):
     def init(self, x: Tree) -> State:
         return State(trees.zeros_like(x), jnp.zeros((), trees.dtype_of(x)))
 
-    def draws(self, objective: Any, key: Array, t: Array) -> Array:
+    def draws(self, objective: ObjectiveLike, key: Array, t: Array) -> Array:
         return jax.random.split(key)[0]
 
-    def update(self, objective: Any, state: State, now: Now) -> State:
-        x, zero = now.x, jnp.zeros((), now.rho.dtype)
-        seen = now.t * self.batch
+    def update(self, objective: ObjectiveLike, state: State, inputs: StepInputs) -> State:
+        x, zero = inputs.x, jnp.zeros((), inputs.rho.dtype)
+        seen = inputs.t * self.batch
         count = seen if self.memory is None else jnp.minimum(seen, self.memory)
 
         def gradient(number: Array) -> Tree:
-            return objective.at(objective.draw(now.draws, number), x, zero).gradient(x)
+            return objective.at(objective.draw(inputs.draws, number), x, zero).gradient(x)
 
         d = mean_over(gradient, seen - count, count, block_size(x))
         return State(d, still_sound(state.fault, d))
 
-    def counts(self, objective: Any, steps: int, horizon: int | None = None) -> OracleCounts:
+    def counts(self, objective: ObjectiveLike, steps: int, horizon: int | None = None) -> OracleCounts:
         """Step t evaluates min(t · batch, memory) gradients, and draws `batch` samples."""
         filling = steps if self.memory is None else min(steps, self.memory // self.batch)
         gradients = self.batch * filling * (filling + 1) // 2

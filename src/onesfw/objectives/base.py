@@ -5,14 +5,14 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Set
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from onesfw import trees
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, Function, Tree
 
 
 @dataclass(frozen=True)
@@ -21,20 +21,40 @@ class Surrogate:
 
     For oblivious objectives h(y) = F̃(y; z). For the others h(y) = (F̃(y; z) − b) p(z; y)/p(z; x̄) + b with z drawn at
     x̄, so that ∇h(x̄) = ∇F̃ + (F̃ − b)∇log p and ∇²h(x̄) is the paper's eq. (6).
+
+    Args:
+        value: y ↦ h(y).
+        gradient: y ↦ ∇h(y).
+        hvp: (y, u) ↦ (∇h(y), ∇²h(y) u).
+        integrand: F̃(·; z) itself.
+        log_prob: log p(z; ·), for objectives whose samples depend on x; None for the others.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2) / 2, [[1.0, 2.0], [3.0, 4.0]])
+        >>> h = objective.at(draw=1, point=jnp.zeros(2), baseline=jnp.float32(0.0))
+        >>> h.gradient(jnp.zeros(2)).tolist()
+        [-3.0, -4.0]
     """
 
     value: Callable[[Tree], Array]
     gradient: Callable[[Tree], Tree]
     hvp: Callable[[Tree, Tree], tuple[Tree, Tree]]
-    """(y, u) ↦ (∇h(y), ∇²h(y) u)"""
     integrand: Callable[[Tree], Array]
-    """F̃(·; z) itself"""
     log_prob: Callable[[Tree], Array] | None = None
-    """log p(z; ·), for objectives whose samples depend on x"""
 
 
 class Objective(eqx.Module):
-    """F(x) = E_{z~p(z;x)}[F̃(x; z)]."""
+    """F(x) = E_{z~p(z;x)}[F̃(x; z)]: what a new kind of objective subclasses.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from onesfw.objectives import Expectation, Objective
+        >>> objective = Expectation(lambda x, z: jnp.sum((x - z) ** 2), lambda key: jnp.ones(2))
+        >>> isinstance(objective, Objective), sorted(objective.offers)[0]
+        (True, 'samples whose distribution does not depend on x')
+    """
 
     domain: ClassVar[tuple[float, float] | None] = None
     """Between which two numbers every entry of x must lie, where F has no meaning elsewhere."""
@@ -54,7 +74,7 @@ class Objective(eqx.Module):
 
     @abc.abstractmethod
     def check(self, like: Tree, samples: int) -> None:
-        """Raise a sentence where the functions do not fit x's shapes, or `samples` draws are more than there are."""
+        """Raise ValueError where the functions do not fit x's shapes, or `samples` draws are more than there are."""
 
 
 def surrogate(
@@ -81,14 +101,14 @@ def step_key(key: Array, number: Array) -> Array:
     return jax.random.fold_in(key, number)
 
 
-def require_callable(function: Any, owner: str, name: str, optional: bool = False) -> None:
-    """Raise a sentence where an argument is no function."""
+def require_callable(function: object, owner: str, name: str, optional: bool = False) -> None:
+    """Raise TypeError where an argument is no function."""
     if not (callable(function) or (optional and function is None)):
         raise TypeError(f"{owner}: {name} must be a function, got {type(function).__name__}")
 
 
-def shape_of(function: Callable[..., Any], owner: str, signature: str, *args: Any) -> Any:
-    """The abstract result of a user's function, or a sentence that says how it was called and why it failed."""
+def shape_of(function: Function, owner: str, signature: str, *args: Tree) -> Tree:
+    """The abstract result of a user's function; a ValueError says how it was called and why it failed."""
     try:
         return jax.eval_shape(function, *args)
     except Exception as error:
@@ -97,16 +117,16 @@ def shape_of(function: Callable[..., Any], owner: str, signature: str, *args: An
         raise ValueError(f"{owner}: {signature} failed on arguments of shapes {shapes}: {reason}") from error
 
 
-def require_scalar(result: Any, owner: str, signature: str) -> None:
-    """Raise a sentence where a loss or log-density is not one real number."""
+def require_scalar(result: Tree, owner: str, signature: str) -> None:
+    """Raise ValueError where a loss or log-density is not one real number."""
     leaves = jax.tree.leaves(result)
     if len(leaves) != 1 or leaves[0].shape != () or not jnp.issubdtype(leaves[0].dtype, jnp.floating):
         got = [f"{leaf.dtype}{tuple(leaf.shape)}" for leaf in leaves]
         raise ValueError(f"{owner}: {signature} must return one real number, got {', '.join(got) or 'nothing'}")
 
 
-def require_like(result: Any, like: Tree, owner: str, signature: str) -> None:
-    """Raise a sentence where a derivative does not have x's structure and shapes."""
+def require_like(result: Tree, like: Tree, owner: str, signature: str) -> None:
+    """Raise ValueError where a derivative does not have x's structure and shapes."""
     if trees.describe(result) != trees.describe(like):
         raise ValueError(
             f"{owner}: {signature} must have the shapes of x, {trees.describe(like)}, got {trees.describe(result)}"

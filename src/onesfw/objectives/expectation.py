@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -25,23 +24,43 @@ from onesfw.trees import Array, Tree
 class Expectation(Objective):
     """F(x) = E[value(x, z)], z = sample(key).
 
-    `value(x, z)` returns one number and is differentiated by JAX; `grad(x, z)` and `hvp(x, z, u)` replace JAX's
-    derivatives where a better formula is known. Where z = T(x, ε) depends on x through a transformation, write it as
-    `value = lambda x, e: f(x, T(x, e))` with `sample` drawing ε: the samples then do not depend on x.
+    Where z = T(x, ε) depends on x through a transformation, write it as `value = lambda x, e: f(x, T(x, e))` with
+    `sample` drawing ε: the samples then do not depend on x.
+
+    Args:
+        value: (x, z) ↦ F̃(x; z), one number; differentiated by JAX.
+        sample: key ↦ z, drawn with `jax.random`.
+        grad: (x, z) ↦ ∇F̃(x; z), where a better formula than JAX's is known.
+        hvp: (x, z, u) ↦ ∇²F̃(x; z) u, likewise.
+
+    Raises:
+        TypeError: where an argument is no function. What the functions return is checked when a run is built.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> objective = fw.Expectation(
+        ...     value=lambda x, z: jnp.sum((x - z) ** 2) / 2,
+        ...     sample=lambda key: 0.3 + 0.1 * jax.random.normal(key, (3,)),
+        ... )
+        >>> result = fw.minimize(objective, fw.sets.L2Ball(1.0, shape=3), steps=1_000, evaluate=False)
+        >>> bool(jnp.all(jnp.abs(result.x - 0.3) < 0.05))
+        True
     """
 
-    value: Callable[..., Any] = eqx.field(static=True)
-    sample: Callable[..., Any] = eqx.field(static=True)
-    grad: Callable[..., Any] | None = eqx.field(static=True)
-    hvp: Callable[..., Any] | None = eqx.field(static=True)
+    value: Callable[[Tree, Tree], Array] = eqx.field(static=True)
+    sample: Callable[[Array], Tree] = eqx.field(static=True)
+    grad: Callable[[Tree, Tree], Tree] | None = eqx.field(static=True)
+    hvp: Callable[[Tree, Tree, Tree], Tree] | None = eqx.field(static=True)
 
     def __init__(
         self,
-        value: Callable[..., Any],
-        sample: Callable[..., Any],
+        value: Callable[[Tree, Tree], Array],
+        sample: Callable[[Array], Tree],
         *,
-        grad: Callable[..., Any] | None = None,
-        hvp: Callable[..., Any] | None = None,
+        grad: Callable[[Tree, Tree], Tree] | None = None,
+        hvp: Callable[[Tree, Tree, Tree], Tree] | None = None,
     ) -> None:
         require_callable(value, "Expectation", "value")
         require_callable(sample, "Expectation", "sample")

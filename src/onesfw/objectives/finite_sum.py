@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax import lax
 
 from onesfw import trees
@@ -22,25 +22,48 @@ from onesfw.objectives.base import (
     surrogate,
 )
 from onesfw.objectives.indices import shuffled_index, uniform_index
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, DType, HostArray, Tree
 
 SLICE_BYTES = 1 << 22  # rows that a full pass works on at once
 
 
 class FiniteSum(Objective):
-    """F(x) = mean of loss(x, row) over the n rows of `data`, a pytree of arrays with a leading axis of length n.
+    """F(x) = mean of loss(x, row) over the n rows of `data`.
 
-    Rows are drawn uniformly, independently with `replacement=True`, in a fresh random order at every pass otherwise.
-    `indices` fixes the order instead: sample s is row indices[s].
+    Args:
+        loss: (x, row) ↦ one number; `row` has the structure of `data` without the leading axis.
+        data: a pytree of arrays with a leading axis of length n, such as `(X, y)`. A list of numbers, nested or not,
+            counts as an array.
+        replacement: draw rows uniformly and independently; False for a fresh random order at every pass.
+        indices: fixes the order instead: sample s is row indices[s].
+
+    Raises:
+        TypeError: where loss is no function, or the data or indices hold no numbers.
+        ValueError: where the data are empty, of unequal lengths, masked or not finite, or an index is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> X, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0.5, 0.25, 0.75]
+        >>> objective = fw.FiniteSum(lambda x, row: (row[0] @ x - row[1]) ** 2, (X, y))
+        >>> objective.n
+        3
+        >>> result = fw.minimize(objective, fw.sets.L1Ball(1.0, shape=2), steps=2_000)
+        >>> bool(result.value < 1e-3)
+        True
     """
 
-    loss: Callable[..., Any] = eqx.field(static=True)
+    loss: Callable[[Tree, Tree], Array] = eqx.field(static=True)
     data: Tree
-    indices: Any
+    indices: HostArray | Array | None
     replacement: bool = eqx.field(static=True)
 
     def __init__(
-        self, loss: Callable[..., Any], data: Tree, *, replacement: bool = True, indices: Any | None = None
+        self,
+        loss: Callable[[Tree, Tree], Array],
+        data: Tree,
+        *,
+        replacement: bool = True,
+        indices: npt.ArrayLike | None = None,
     ) -> None:
         require_callable(loss, "FiniteSum", "loss")
         self.loss, self.replacement = loss, bool(replacement)
@@ -58,7 +81,7 @@ class FiniteSum(Objective):
 
     def draw(self, key: Array, number: Array) -> Array:
         if self.indices is not None:
-            return self.indices[number]
+            return jnp.asarray(self.indices)[number]
         if self.replacement:
             return uniform_index(key, number, self.n)
         return shuffled_index(key, number, self.n)
@@ -72,7 +95,7 @@ class FiniteSum(Objective):
         row_bytes = sum(leaf.size // self.n * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.data))
         rows = max(1, min(self.n, SLICE_BYTES // max(1, row_bytes)))
 
-        def slice_sum(first: Any, count: int) -> tuple[Array, Tree]:
+        def slice_sum(first: int | Array, count: int) -> tuple[Array, Tree]:
             part = jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, first, count), self.data)
             return jax.value_and_grad(lambda y: jnp.sum(jax.vmap(self.loss, (None, 0))(y, part)))(x)
 
@@ -97,13 +120,13 @@ class FiniteSum(Objective):
 
 
 def checked_data(data: Tree) -> Tree:
-    """The data as arrays, or a sentence that says which leaf is wrong and how."""
+    """The data as arrays; an error says which leaf is wrong and how."""
     if hasattr(data, "tocsr"):
         raise TypeError("FiniteSum: data is a scipy sparse matrix; pass data.toarray()")
-    paths, structure = jax.tree_util.tree_flatten_with_path(data)
+    paths, structure = jax.tree_util.tree_flatten_with_path(data, is_leaf=is_array)
     if not paths:
         raise ValueError("FiniteSum: data holds no array; pass a pytree of arrays with one row per example")
-    leaves: list[Any] = []
+    leaves: list[Array | HostArray] = []
     for path, leaf in paths:
         name = f"data{jax.tree_util.keystr(path)}"
         if np.ma.is_masked(leaf):
@@ -127,14 +150,26 @@ def checked_data(data: Tree) -> Tree:
     return jax.tree.unflatten(structure, leaves)
 
 
-def check_range(data: Tree, dtype: np.dtype) -> None:
-    """Raise a sentence where a number of the data has no place in the precision of the run, x's dtype."""
+def is_array(node: Tree) -> bool:
+    """Whether a node of the data is a list that stands for an array: of numbers, or of rows of equal lengths."""
+    if not isinstance(node, list) or not all(
+        isinstance(leaf, int | float | np.number) for leaf in jax.tree.leaves(node)
+    ):
+        return False
+    try:
+        return np.asarray(node).size > 0
+    except ValueError:  # rows of unequal lengths: a list of arrays
+        return False
+
+
+def check_range(data: Tree, dtype: DType) -> None:
+    """Raise ValueError where a number of the data has no place in the precision of the run, x's dtype."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(data):
         floating = trees.is_floating(leaf)
         if not floating and not jnp.issubdtype(leaf.dtype, jnp.integer):
             continue
         target = np.dtype(dtype if floating else jax.dtypes.canonicalize_dtype(leaf.dtype))
-        limits: Any = np.finfo(target) if floating else np.iinfo(target)
+        limits: Tree = np.finfo(target) if floating else np.iinfo(target)
         if leaf.dtype.itemsize > target.itemsize and (leaf.min() < limits.min or leaf.max() > limits.max):
             raise ValueError(
                 f"FiniteSum: data{jax.tree_util.keystr(path)} holds numbers beyond the range of {target}; "
@@ -142,8 +177,8 @@ def check_range(data: Tree, dtype: np.dtype) -> None:
             )
 
 
-def checked_indices(indices: Any, n: int) -> np.ndarray:
-    """The fixed order of rows as int32, or a sentence."""
+def checked_indices(indices: npt.ArrayLike, n: int) -> HostArray:
+    """The fixed order of rows as int32."""
     try:
         order = np.asarray(indices)
     except (TypeError, ValueError):

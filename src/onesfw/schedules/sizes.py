@@ -5,26 +5,39 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from onesfw.arguments import real, whole_number
-from onesfw.schedules.rates import label_of, per_step
+from onesfw.schedules.rates import Numbers, OfSteps, label_of, per_step
 
 MOST_SAMPLES = 2**31 - 1  # samples and steps are numbered in 32 bits
 SLICE = 1 << 16  # steps that are added up at once
 
-Numbers = np.ndarray
+SizesLike = int | OfSteps
+"""A whole number of samples, or a user's function of t or of (t, T)."""
+UserSizes = tuple[str, Callable[[Numbers, int], Numbers], bool]
+"""(formula, function of (t, T), whether it uses T)"""
 
 
 class Sizes(NamedTuple):
-    """Sample sizes, an entry for each step."""
+    """Sample sizes, an entry for each step.
 
-    anew: Any
-    """Of the estimate that starts anew at this step; 0 where none does."""
-    batch: Any
-    """Of the step's own average."""
+    Args:
+        anew: of the estimate that starts anew at this step; 0 where none does.
+        batch: of the step's own average.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.schedules import Sizes
+        >>> Sizes(anew=np.array([100, 0]), batch=np.array([0, 10])).batch.tolist()
+        [0, 10]
+    """
+
+    anew: Numbers
+    batch: Numbers
 
 
 class Totals(NamedTuple):
@@ -38,13 +51,24 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class Batches:
-    """t ↦ sample sizes for an array of steps t = 1, 2, …; `formula` is how it prints."""
+    """t ↦ sample sizes for an array of steps t = 1, 2, …
+
+    Args:
+        formula: how it prints.
+        function: (t, T) ↦ (anew, batch) as in `Sizes`, rounded up to whole numbers here.
+        uses_horizon: whether the sizes depend on T, so that a run cannot be prolonged.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.schedules import Batches
+        >>> growing = Batches("t/2", lambda t, T: (0, t / 2))
+        >>> growing(np.array([1, 2, 3]), 10).batch.tolist()
+        [1, 1, 2]
+    """
 
     formula: str
-    function: Callable[[Numbers, int], tuple[Any, Any]]
-    """(t, T) ↦ (anew, batch), rounded up to whole numbers here."""
+    function: Callable[[Numbers, int], tuple[npt.ArrayLike, npt.ArrayLike]]
     uses_horizon: bool = False
-    """Whether the sizes depend on T, so that a run cannot be prolonged."""
 
     def __call__(self, t: Numbers, horizon: int) -> Sizes:
         """The sizes at steps `t` of a run of `horizon` steps."""
@@ -56,9 +80,9 @@ class Batches:
 
     def totals(self, steps: int, horizon: int) -> Totals:
         """The sums over steps 1, …, `steps`."""
-        told = horizon if self.uses_horizon else 0
-        whole = [slice_totals(self, i * SLICE + 1, SLICE, told) for i in range(steps // SLICE)]
-        rest = slice_totals(self, steps // SLICE * SLICE + 1, steps % SLICE, told)
+        shown = horizon if self.uses_horizon else 0  # one entry of the cache serves every T where it does not matter
+        whole = [slice_totals(self, i * SLICE + 1, SLICE, shown) for i in range(steps // SLICE)]
+        rest = slice_totals(self, steps // SLICE * SLICE + 1, steps % SLICE, shown)
         return Totals(*(sum(column) for column in zip(*whole, rest, strict=True)))
 
 
@@ -69,8 +93,27 @@ def slice_totals(batches: Batches, first: int, count: int, horizon: int) -> Tota
     return Totals(int(sizes.anew.sum()), int(sizes.batch.sum()), int(np.count_nonzero(sizes.anew)))
 
 
-def as_sizes(value: Any, name: str) -> tuple[str, Callable[[Numbers, int], Numbers], bool]:
-    """A whole number, or a function of t or of (t, T), as (formula, function of (t, T), whether it uses T)."""
+def as_sizes(value: SizesLike, name: str) -> UserSizes:
+    """A whole number, or a function of t or of (t, T), as (formula, function of (t, T), whether it uses T).
+
+    Args:
+        value: what a user gave for a batch.
+        name: the argument, for error messages.
+
+    Returns:
+        How it prints, the function, and whether its values depend on T.
+
+    Raises:
+        TypeError: where the value is no number and no function.
+        ValueError: where it is no whole number from 1 on.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.schedules import as_sizes
+        >>> formula, sizes, uses_horizon = as_sizes(8, "batch")
+        >>> formula, sizes(np.array([1, 2]), 100).tolist(), uses_horizon
+        ('8', [8, 8], False)
+    """
     if callable(value):
         return from_function(value, name)
     if real(value) is None:
@@ -79,7 +122,7 @@ def as_sizes(value: Any, name: str) -> tuple[str, Callable[[Numbers, int], Numbe
     return f"{size}", lambda t, T: np.full(np.shape(t), size), False
 
 
-def from_function(function: Callable[..., Any], name: str) -> tuple[str, Callable[[Numbers, int], Numbers], bool]:
+def from_function(function: OfSteps, name: str) -> UserSizes:
     """A user's function of t or of (t, T), which must stay above 0; sizes are rounded up."""
     evaluate, uses_horizon = per_step(function, name)
 
@@ -110,7 +153,17 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Epochs:
-    """Runs of steps between two new starts; epoch e has `length(e)` steps."""
+    """Runs of steps between two new starts.
+
+    Args:
+        length: e ↦ the number of steps of epoch e = 1, 2, …
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.schedules import Epochs
+        >>> Epochs(lambda e: 2**e)(np.array([1, 2, 3, 7])).k.tolist()
+        [1, 2, 1, 1]
+    """
 
     length: Callable[[int], int]
 

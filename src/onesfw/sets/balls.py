@@ -22,6 +22,23 @@ class L1Ball(CentredSet):
     """{x : ‖x‖₁ ≤ radius}.
 
     lmo(d) = −radius · sign(d_i) e_i, i the first coordinate with the largest |d_i|. O(d).
+
+    Args:
+        radius: of the ball, positive.
+        shape: of x, an integer for a vector; None takes it from x0.
+
+    Raises:
+        TypeError: where radius is no number.
+        ValueError: where radius is not positive and finite, or shape holds no positive integers.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> ball = fw.sets.L1Ball(2.0, shape=3)
+        >>> ball.lmo(jnp.array([0.5, -3.0, 1.0])).tolist()
+        [0.0, 2.0, 0.0]
+        >>> ball.diameter
+        4.0
     """
 
     bound: Parameter
@@ -52,6 +69,23 @@ class L2Ball(CentredSet):
     """{x : ‖x‖₂ ≤ radius}.
 
     lmo(d) = −radius · d/‖d‖₂, and −radius · e_1 for d = 0. O(d).
+
+    Args:
+        radius: of the ball, positive.
+        shape: of x, an integer for a vector; None takes it from x0.
+
+    Raises:
+        TypeError: where radius is no number.
+        ValueError: where radius is not positive and finite, or shape holds no positive integers.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> ball = fw.sets.L2Ball(5.0)
+        >>> ball.lmo(jnp.array([3.0, 4.0])).tolist()
+        [-3.0, -4.0]
+        >>> ball.project(jnp.array([30.0, 40.0])).tolist()
+        [3.0, 4.0]
     """
 
     bound: Parameter
@@ -85,6 +119,20 @@ class LInfBall(CentredSet):
     """{x : |x_i| ≤ radius for every i}.
 
     lmo(d) = −radius · sign(d), +radius where d_i = 0. O(d).
+
+    Args:
+        radius: the largest |x_i|, positive.
+        shape: of x, an integer for a vector; None takes it from x0.
+
+    Raises:
+        TypeError: where radius is no number.
+        ValueError: where radius is not positive and finite, or shape holds no positive integers.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> fw.sets.LInfBall(1.0).lmo(jnp.array([0.5, -3.0])).tolist()
+        [-1.0, 1.0]
     """
 
     bound: Parameter
@@ -114,6 +162,22 @@ class LpBall(CentredSet):
 
     lmo(d) = −radius · sign(d) |d|^(q−1) / ‖ |d|^(q−1) ‖_p with 1/p + 1/q = 1, equality in Hölder's inequality, and
     −radius · e_1 for d = 0. O(d).
+
+    Args:
+        p: above 1 and finite.
+        radius: of the ball, positive.
+        shape: of x, an integer for a vector; None takes it from x0.
+
+    Raises:
+        TypeError: where p or radius is no number.
+        ValueError: where p is not above 1, radius not positive, or one of them not finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> ball = fw.sets.LpBall(3, 1.0, shape=2)
+        >>> bool(ball.contains(jnp.array([0.7, 0.7]))), bool(ball.contains(jnp.array([0.9, 0.9])))
+        (True, False)
     """
 
     p: Parameter

@@ -1,7 +1,7 @@
 """What a convex set is to the library: a linear minimisation oracle, and what can be derived from it.
 
 A new set needs one method, `lmo`. Everything else has a default that is correct though slow: the box around K by
-2d oracle calls, membership by minimising the distance to x over K.
+2d oracle calls, membership by Wolfe's nearest-point algorithm.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,7 +22,19 @@ from onesfw.trees import Array, Tree
 
 
 class ConvexSet(eqx.Module):
-    """A compact convex set K, known through `lmo(d)` = argmin over v in K of ⟨d, v⟩."""
+    """A compact convex set K, known through `lmo(d)` = argmin over v in K of ⟨d, v⟩: what a new set subclasses.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> class Segment(fw.sets.ConvexSet):
+        ...     def lmo(self, d):  # between (0, 0) and (1, 1)
+        ...         return jnp.where(jnp.sum(d) < 0, jnp.ones_like(d), jnp.zeros_like(d))
+        >>> Segment().lmo(jnp.array([1.0, -3.0])).tolist()
+        [1.0, 1.0]
+        >>> bool(Segment().contains(jnp.array([0.5, 0.5]))), bool(Segment().contains(jnp.array([0.5, 0.0])))
+        (True, False)
+    """
 
     @abc.abstractmethod
     def lmo(self, d: Tree) -> Tree:
@@ -47,6 +58,10 @@ class ConvexSet(eqx.Module):
         """The shapes of K's members as a tree of tuples, or None where x0 must tell."""
         return None
 
+    def without_shape(self) -> str:
+        """The set in here that does not know its shape, in words for an error message."""
+        return type(self).__name__
+
     def start(self, like: Tree) -> Tree:
         """A member of K in the shapes and dtypes of `like`."""
         return self.lmo(trees.zeros_like(like))
@@ -59,11 +74,11 @@ class ConvexSet(eqx.Module):
         """The smallest box that contains K, coordinate by coordinate: by default from 2d calls of the oracle."""
         return extents(self, trees.zeros_like(known(self, like)))
 
-    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+    def contains(self, x: Tree, tol: float = 1e-6) -> Array:
         """Whether x lies in K up to `tol`, in units of max(1, the size of what bounds K).
 
-        The default minimises ½‖y − x‖² over y in K by fully corrective Frank-Wolfe. It stops inside when the distance
-        is below `tol`, and outside when the gap proves that the distance cannot come down to it.
+        The default finds the point of K nearest to x by Wolfe's algorithm (`sets/membership.py`). It stops inside when
+        the distance is below `tol`, and outside when the gap proves that the distance cannot come down to it.
         """
         return near(self, jax.tree.map(jnp.asarray, x), jnp.asarray(tol))
 
@@ -116,6 +131,20 @@ class VectorSet(ConvexSet):
     """A set that treats the whole pytree x as one vector; subclasses are written for vectors.
 
     The parameters (radii, bounds, costs) are array leaves kept in float64 and cast to x's dtype at every call.
+
+    Example:
+        >>> import equinox as eqx
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> class Orthant(fw.sets.VectorSet):
+        ...     shape: tuple[int, ...] | None = eqx.field(static=True, default=None)
+        ...     def lmo_vector(self, d):  # 0 ≤ x ≤ 1
+        ...         return jnp.where(d < 0, 1.0, 0.0)
+        ...     def contains_vector(self, x, tol):
+        ...         return jnp.all((x >= -tol) & (x <= 1 + tol))
+        >>> vertex = Orthant().lmo({"w": jnp.array([1.0, -1.0]), "b": jnp.array(-1.0)})
+        >>> vertex["w"].tolist(), float(vertex["b"])
+        ([0.0, 1.0], 1.0)
     """
 
     shape: eqx.AbstractVar[Shape | None]
@@ -145,7 +174,7 @@ class VectorSet(ConvexSet):
         vector, unravel = self.as_vector(d)
         return unravel(trees.cast(self, vector.dtype).lmo_vector(vector))
 
-    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+    def contains(self, x: Tree, tol: float = 1e-6) -> Array:
         """Whether x lies in K: no constraint is violated by more than tol · max(1, its own size)."""
         vector, _ = self.as_vector(x)
         return jnp.all(jnp.isfinite(vector)) & trees.cast(self, vector.dtype).contains_vector(vector, tol)
@@ -167,7 +196,7 @@ class VectorSet(ConvexSet):
         return unravel(lower), unravel(upper)
 
     def as_vector(self, x: Tree) -> tuple[Array, Callable[[Array], Tree]]:
-        """x as one vector and the way back, or a sentence where x does not have the set's shape."""
+        """x as one vector and the way back; raises ValueError where x does not have the set's shape."""
         vector, unravel = trees.ravel(x)
         if self.shape is not None:
             leaves = jax.tree.leaves(x)
@@ -207,17 +236,17 @@ class CentredSet(VectorSet):
 
 
 def known(constraint: ConvexSet, like: Tree | None) -> Tree:
-    """`like`, or else the set's own shapes; a sentence where neither is there."""
+    """`like`, or else the set's own shapes; raises TypeError where neither is there."""
     if like is not None:
         return like
     template = constraint.template()
     if template is None:
         raise TypeError(
-            f"{type(constraint).__name__} does not know its shape: pass shape= to the set, or x0= to the solver"
+            f"{constraint.without_shape()} does not know its shape: pass shape= to the set, or x0= to the solver"
         )
     return jax.tree.map(lambda s: jax.ShapeDtypeStruct(s, jnp.float32), template, is_leaf=is_shape)
 
 
-def is_shape(node: Any) -> bool:
+def is_shape(node: object) -> bool:
     """Whether a node of a template is a shape: a tuple of integers."""
     return isinstance(node, tuple) and all(isinstance(size, int) for size in node)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax import lax
 
 from onesfw import trees
@@ -21,13 +21,28 @@ class Box(ConvexSet):
     """{x : lower ≤ x ≤ upper}, the bounds being numbers, arrays, or pytrees like x.
 
     lmo(d) = lower where d_i > 0, upper elsewhere. O(d).
+
+    Args:
+        lower: the least x, a number, an array or a pytree like x.
+        upper: the greatest x, likewise.
+        shape: of x, where both bounds are numbers; None takes it from them or from x0.
+
+    Raises:
+        TypeError: where a bound holds something that is no real number.
+        ValueError: where the bounds and the shape do not match, lower exceeds upper, or a bound is not finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> fw.sets.Box(0.0, [1.0, 2.0]).lmo(jnp.array([-1.0, 1.0])).tolist()
+        [1.0, 0.0]
     """
 
     lower: Tree
     upper: Tree
     shape: Shape | None = eqx.field(static=True)
 
-    def __init__(self, lower: Any, upper: Any, shape: int | Shape | None = None) -> None:
+    def __init__(self, lower: Tree, upper: Tree, shape: int | Shape | None = None) -> None:
         lower, upper = numbers(lower, "Box", "lower"), numbers(upper, "Box", "upper")
         if is_number(lower):
             lower = jax.tree.map(lambda _, number=lower: number, upper)
@@ -64,7 +79,7 @@ class Box(ConvexSet):
         d = jax.tree.map(jnp.asarray, d)
         return jax.tree.map(lambda g, r, a, b: jnp.where(g < 0, jnp.minimum(b, r), a), d, room, *self.sides(d))
 
-    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+    def contains(self, x: Tree, tol: float = 1e-6) -> Array:
         """Whether lower ≤ x ≤ upper up to tol · max(1, |bound|)."""
         x = jax.tree.map(jnp.asarray, x)
         inside = jax.tree.map(lambda y, a, b: jnp.all(within(y, b, tol) & within(-y, -a, tol)), x, *self.sides(x))
@@ -112,6 +127,22 @@ class Knapsack(VectorSet):
 
     lmo(d) takes the coordinates with d_i < 0 by falling −d_i/costs_i while the budget lasts, the last one in part
     (Dantzig 1957); what costs nothing is taken whole. O(d log d).
+
+    Args:
+        costs: an array with one cost for each coordinate of x, not negative.
+        budget: positive.
+        upper: the greatest x, a number or an array like costs.
+
+    Raises:
+        TypeError: where an argument holds something that is no real number.
+        ValueError: where shapes do not match, a cost or upper is negative, or budget is not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> sack = fw.sets.Knapsack(costs=[1.0, 2.0, 4.0], budget=4.0)
+        >>> sack.lmo(jnp.array([-1.0, -1.0, -1.0])).tolist()
+        [1.0, 1.0, 0.25]
     """
 
     costs: Parameter
@@ -119,7 +150,7 @@ class Knapsack(VectorSet):
     upper: Parameter
     shape: Shape = eqx.field(static=True)
 
-    def __init__(self, costs: Any, budget: float, upper: Any = 1.0) -> None:
+    def __init__(self, costs: npt.ArrayLike, budget: float, upper: npt.ArrayLike = 1.0) -> None:
         costs, upper = finite(costs, "Knapsack", "costs"), finite(upper, "Knapsack", "upper")
         if costs.ndim == 0:
             raise ValueError("Knapsack: costs must be an array with one cost per coordinate of x")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from onesfw import trees
 from onesfw.sets.base import ConvexSet, known
@@ -15,7 +15,7 @@ from onesfw.sets.parameters import Parameter, is_number, matched, numbers, posit
 from onesfw.trees import Array, Tree
 
 
-def is_set(node: Any) -> bool:
+def is_set(node: object) -> bool:
     """Whether a node of a tree of sets is a set."""
     return isinstance(node, ConvexSet)
 
@@ -24,6 +24,21 @@ class Product(ConvexSet):
     """K₁ × K₂ × …: one set per subtree of x, so that the tree of sets is a prefix of x's tree.
 
     lmo(d) = (lmo₁(d₁), lmo₂(d₂), …), for ⟨d, v⟩ is a sum over the parts. The cost is the sum of theirs.
+
+    Args:
+        sets: a tuple, list or dictionary of sets, nested as x is.
+
+    Raises:
+        TypeError: where a leaf of the tree is no set.
+        ValueError: where there is none.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> product = fw.sets.Product({"w": fw.sets.L1Ball(1.0, shape=2), "b": fw.sets.Box(-1.0, 1.0, shape=1)})
+        >>> vertex = product.lmo({"w": jnp.array([3.0, 1.0]), "b": jnp.array([-2.0])})
+        >>> vertex["w"].tolist(), vertex["b"].tolist()
+        ([-1.0, 0.0], [1.0])
     """
 
     sets: Tree
@@ -43,13 +58,13 @@ class Product(ConvexSet):
 
     def split(self, x: Tree) -> list[Tree]:
         """The subtree of x that belongs to each set."""
-        structure: Any = jax.tree.structure(self.sets, is_leaf=is_set)
+        structure: Tree = jax.tree.structure(self.sets, is_leaf=is_set)
         try:
             return structure.flatten_up_to(x)
         except (ValueError, TypeError) as error:
             raise ValueError(f"Product: x must have the tree of sets as a prefix of its own tree: {error}") from None
 
-    def join(self, parts: list[Any]) -> Tree:
+    def join(self, parts: list[Tree]) -> Tree:
         """A tree with one subtree per set."""
         return jax.tree.unflatten(jax.tree.structure(self.sets, is_leaf=is_set), parts)
 
@@ -71,6 +86,28 @@ class Product(ConvexSet):
         shapes = [part.template() for part in self.parts()]
         return None if any(shape is None for shape in shapes) else self.join(shapes)
 
+    def without_shape(self) -> str:
+        """The first part that does not know its shape, and its place."""
+        for path, part in jax.tree_util.tree_leaves_with_path(self.sets, is_leaf=is_set):
+            if part.template() is None:
+                return f"{part.without_shape()} at {jax.tree_util.keystr(path)} of the Product"
+        return "Product"
+
+    def sizes(self, name: str) -> list[float]:
+        """`diameter` or `radius` of every part; a part that must know its shape for it is named."""
+        found: list[float] = []
+        for path, part in jax.tree_util.tree_leaves_with_path(self.sets, is_leaf=is_set):
+            try:
+                found.append(getattr(part, name))
+            except TypeError as error:
+                if part.template() is not None:
+                    raise
+                place = jax.tree_util.keystr(path)
+                raise TypeError(
+                    f"{part.without_shape()} at {place} of the Product does not know its shape: pass shape= to that set"
+                ) from error
+        return found
+
     def start(self, like: Tree) -> Tree:
         """The starts of the parts."""
         return self.join([part.start(g) for part, g in zip(self.parts(), self.split(like), strict=True)])
@@ -79,26 +116,26 @@ class Product(ConvexSet):
         """The projections of the parts: ‖x − y‖² is a sum over them."""
         return self.join([part.project(g) for part, g in zip(self.parts(), self.split(y), strict=True)])
 
-    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+    def contains(self, x: Tree, tol: float = 1e-6) -> Array:
         """Whether every part contains its subtree."""
         inside = [part.contains(g, tol) for part, g in zip(self.parts(), self.split(x), strict=True)]
         return jnp.all(jnp.stack([jnp.asarray(each) for each in inside]))
 
     def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
         """The boxes around the parts."""
-        likes = [None] * len(self.parts()) if like is None else self.split(like)
+        likes = self.split(known(self, like))
         boxes = [part.bounds(g) for part, g in zip(self.parts(), likes, strict=True)]
         return self.join([lower for lower, _ in boxes]), self.join([upper for _, upper in boxes])
 
     @property
     def diameter(self) -> float:
         """√(Σ diameter²), exact where the parts' are."""
-        return math.hypot(*(part.diameter for part in self.parts()))
+        return math.hypot(*self.sizes("diameter"))
 
     @property
     def radius(self) -> float:
         """√(Σ radius²), exact where the parts' are."""
-        return math.hypot(*(part.radius for part in self.parts()))
+        return math.hypot(*self.sizes("radius"))
 
     def in_box(self, low: float, high: float, like: Tree | None = None) -> bool:
         """Whether every part is."""
@@ -110,12 +147,26 @@ class Shifted(ConvexSet):
     """{x + offset : x ∈ K}, the offset being a number, an array, or a pytree like x.
 
     lmo(d) = lmo_K(d) + offset. The cost is K's.
+
+    Args:
+        set: K.
+        offset: what is added to every member: a number, an array or a pytree like x.
+
+    Raises:
+        TypeError: where set is no set, or the offset holds something that is no real number.
+        ValueError: where the offset is empty or not finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> fw.sets.Shifted(fw.sets.L1Ball(1.0), [10.0, 20.0]).lmo(jnp.array([0.0, 1.0])).tolist()
+        [10.0, 19.0]
     """
 
     set: ConvexSet
     offset: Tree
 
-    def __init__(self, set: ConvexSet, offset: Any) -> None:
+    def __init__(self, set: ConvexSet, offset: Tree) -> None:
         self.set = checked(set, "Shifted")
         self.offset = numbers(offset, "Shifted", "offset")
 
@@ -148,6 +199,10 @@ class Shifted(ConvexSet):
             return jax.tree.map(np.shape, self.offset)
         return template
 
+    def without_shape(self) -> str:
+        """K's."""
+        return self.set.without_shape()
+
     def start(self, like: Tree) -> Tree:
         """K's start, shifted."""
         return self.move(self.set.start(like))
@@ -156,7 +211,7 @@ class Shifted(ConvexSet):
         """project_K(y − offset) + offset."""
         return self.move(self.set.project(self.back(y)))
 
-    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+    def contains(self, x: Tree, tol: float = 1e-6) -> Array:
         """Whether K contains x − offset."""
         return self.set.contains(self.back(x), tol)
 
@@ -181,6 +236,20 @@ class Scaled(ConvexSet):
     """{factor · x : x ∈ K}, factor > 0.
 
     lmo(d) = factor · lmo_K(d). The cost is K's.
+
+    Args:
+        set: K.
+        factor: positive.
+
+    Raises:
+        TypeError: where set is no set, or factor no number.
+        ValueError: where factor is not positive and finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> fw.sets.Scaled(fw.sets.Simplex(), 3.0).lmo(jnp.array([0.0, -1.0])).tolist()
+        [0.0, 3.0]
     """
 
     set: ConvexSet
@@ -194,7 +263,7 @@ class Scaled(ConvexSet):
         """factor · x."""
         return jax.tree.map(lambda leaf: jnp.asarray(self.factor, leaf.dtype) * leaf, x)
 
-    def divisor(self, dtype: Any) -> Array:
+    def divisor(self, dtype: DTypeLike) -> Array:
         """The factor in x's dtype; one that is too small for it counts as its smallest normal number."""
         return jnp.maximum(jnp.asarray(self.factor, dtype), jnp.finfo(dtype).tiny)
 
@@ -219,6 +288,10 @@ class Scaled(ConvexSet):
         """K's."""
         return self.set.template()
 
+    def without_shape(self) -> str:
+        """K's."""
+        return self.set.without_shape()
+
     def start(self, like: Tree) -> Tree:
         """K's start, scaled."""
         return self.times(self.set.start(like))
@@ -227,9 +300,9 @@ class Scaled(ConvexSet):
         """factor · project_K(y / factor)."""
         return self.times(self.set.project(self.divided(y)))
 
-    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+    def contains(self, x: Tree, tol: float = 1e-6) -> Array:
         """Whether K contains x / factor; a factor below one does not make the tolerance finer than `tol`."""
-        finest: Any = tol * jnp.maximum(1.0, 1.0 / self.divisor(trees.dtype_of(jax.tree.map(jnp.asarray, x))))
+        finest: Tree = tol * jnp.maximum(1.0, 1.0 / self.divisor(trees.dtype_of(jax.tree.map(jnp.asarray, x))))
         return self.set.contains(self.divided(x), finest)
 
     def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
@@ -253,8 +326,8 @@ class Scaled(ConvexSet):
         return self.set.in_box(low / factor, high / factor, like)
 
 
-def checked(value: Any, name: str) -> ConvexSet:
-    """A set, or a sentence."""
-    if not is_set(value):
+def checked(value: object, name: str) -> ConvexSet:
+    """A set; raises TypeError for whatever else."""
+    if not isinstance(value, ConvexSet):
         raise TypeError(f"{name}: set must be a set of onesfw.sets, got {value!r}")
     return value

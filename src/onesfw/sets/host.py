@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onesfw.trees import Array
+from onesfw.sets.parameters import Parameter
+from onesfw.trees import Array, DType, Function, HostArray
 
 
-def on_host(function: Callable[..., np.ndarray], like: Any, *args: Any) -> Array:
+def on_host(function: Function, like: Array | jax.ShapeDtypeStruct, *args: Parameter) -> Array:
     """function(*args) on NumPy arrays; the result has the shape and dtype of `like`. The function is a module's own.
 
     float64 travels as pairs of 32-bit words: whether 64-bit numbers are enabled is a setting of each thread, a callback
@@ -30,12 +29,10 @@ def on_host(function: Callable[..., np.ndarray], like: Any, *args: Any) -> Array
 
 
 @cache  # one callback for the same call: compiled programs are found again by their text, which names it
-def across(
-    function: Callable[..., np.ndarray], doubles: tuple[bool, ...], dtype: np.dtype
-) -> Callable[..., np.ndarray]:
+def across(function: Function, doubles: tuple[bool, ...], dtype: DType) -> Function:
     """The function between words and numbers; `doubles` says which arguments are words of float64."""
 
-    def call(*given: Any) -> np.ndarray:
+    def call(*given: Parameter) -> HostArray:
         numbers = [from_words(np.asarray(g)) if d else np.asarray(g) for g, d in zip(given, doubles, strict=True)]
         result = np.asarray(function(*numbers), dtype)
         return to_words(result) if dtype == np.float64 else result
@@ -45,11 +42,11 @@ def across(
     return call
 
 
-def to_words(array: np.ndarray) -> np.ndarray:
+def to_words(array: HostArray) -> HostArray:
     """float64 numbers as pairs of 32-bit words, along a new last axis."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint32).reshape(*array.shape, 2)
 
 
-def from_words(words: np.ndarray) -> np.ndarray:
+def from_words(words: HostArray) -> HostArray:
     """The numbers that `to_words` wrote."""
     return np.ascontiguousarray(words).reshape(-1).view(np.float64).reshape(words.shape[:-1])

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onesfw.trees import Array
+from onesfw.trees import Array, DType
 
 STEPS = 48  # vectors kept before a restart; up to this size the dense problem is as fast
 RESTARTS = 20
@@ -44,7 +44,7 @@ class State(NamedTuple):
     exhausted: Array  # the Krylov space is invariant: there is nothing more to find
 
 
-def generic_vector(size: int, dtype: jnp.dtype) -> Array:
+def generic_vector(size: int, dtype: DType) -> Array:
     """A fixed unit vector that no matrix of practice is blind to."""
     vector = np.random.default_rng(20).standard_normal(size)
     return jnp.asarray(vector / np.linalg.norm(vector), dtype)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,7 +20,17 @@ from onesfw.trees import Array, Tree
 
 
 class MatrixSet(ConvexSet):
-    """A set of matrices: x is one 2-D leaf; subclasses are written for matrices, their parameters in x's dtype."""
+    """A set of matrices: x is one 2-D leaf; subclasses are written for matrices, their parameters in x's dtype.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> isinstance(fw.sets.Birkhoff(3), fw.sets.MatrixSet)
+        True
+        >>> fw.sets.Birkhoff(3).lmo(jnp.ones(3))
+        Traceback (most recent call last):
+        ValueError: Birkhoff needs x to be one matrix, got (3,); for several leaves use Product, one set per leaf
+    """
 
     shape: eqx.AbstractVar[Shape | None]
 
@@ -55,7 +64,7 @@ class MatrixSet(ConvexSet):
         vertex, memory = trees.cast(self, matrix.dtype).lmo_matrix(matrix, memory)
         return rebuild(vertex), memory
 
-    def contains(self, x: Tree, tol: float = 1e-6) -> Any:
+    def contains(self, x: Tree, tol: float = 1e-6) -> Array:
         """Whether x lies in K: no constraint is violated by more than tol · max(1, its own size)."""
         matrix, _ = self.as_matrix(x)
         finite = jnp.all(jnp.isfinite(matrix))
@@ -83,7 +92,7 @@ class MatrixSet(ConvexSet):
         return self.shape
 
     def as_matrix(self, x: Tree) -> tuple[Array, Callable[[Array], Tree]]:
-        """The one leaf of x and the way back, or a sentence where x is something else."""
+        """The one leaf of x and the way back; raises ValueError where x is something else."""
         name = type(self).__name__
         leaves, structure = jax.tree.flatten(x)
         if len(leaves) != 1 or np.ndim(leaves[0]) != 2:
@@ -158,6 +167,23 @@ class NuclearBall(SingularValueBall):
     lmo(D) = −radius · u₁v₁ᵀ, the leading singular vectors of D, such that ⟨D, V⟩ is within the relative `accuracy` of
     its least value. Lanczos on the smaller Gram operator: O(mn) per iteration, some tens of iterations from a fixed
     vector, fewer through `lmo_from`, which starts from the last one.
+
+    Args:
+        radius: of the ball, positive.
+        shape: of x, (rows, columns), or n for n × n; None takes it from x0.
+        accuracy: how exactly the oracle is answered, relative.
+
+    Raises:
+        TypeError: where radius or accuracy is no number.
+        ValueError: where one of them is not positive and finite, or shape is no matrix's.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> ball = fw.sets.NuclearBall(2.0, shape=(2, 3))
+        >>> vertex = ball.lmo(jnp.array([[0.0, -5.0, 0.0], [1.0, 0.0, 0.0]]))
+        >>> [round(float(entry), 3) for entry in jnp.abs(vertex[0])]
+        [0.0, 2.0, 0.0]
     """
 
     def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
@@ -189,6 +215,22 @@ class SpectralBall(SingularValueBall):
     lmo(D) = −radius · UVᵀ for D = UΣVᵀ, the polar factor, such that ⟨D, V⟩ is within the relative `accuracy` of its
     least value; D = 0 counts as the identity. Newton-Schulz iterations, two matrix products each, O(mn · min(m, n)),
     some 10 to 20 of them; their scale comes from Lanczos, which `lmo_from` starts from the last vector.
+
+    Args:
+        radius: of the ball, positive.
+        shape: of x, (rows, columns), or n for n × n; None takes it from x0.
+        accuracy: how exactly the oracle is answered, relative.
+
+    Raises:
+        TypeError: where radius or accuracy is no number.
+        ValueError: where one of them is not positive and finite, or shape is no matrix's.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> vertex = fw.sets.SpectralBall(1.0).lmo(jnp.array([[2.0, 0.0], [0.0, -3.0]]))
+        >>> [round(float(entry), 3) for entry in jnp.diag(vertex)]
+        [-1.0, 1.0]
     """
 
     def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
@@ -216,6 +258,22 @@ class Spectrahedron(MatrixSet):
     lmo(D) = total · vvᵀ, v an eigenvector of the least eigenvalue of (D + Dᵀ)/2, such that vᵀDv is within
     `accuracy` · max(|λ_min|, λ_max − λ_min) of λ_min. Lanczos: O(n²) per iteration, some tens of iterations from a
     fixed vector, fewer through `lmo_from`, which starts from the last one.
+
+    Args:
+        total: the trace, positive.
+        shape: n or (n, n); None takes it from x0.
+        accuracy: how exactly the oracle is answered, relative.
+
+    Raises:
+        TypeError: where total or accuracy is no number.
+        ValueError: where one of them is not positive and finite, or shape is no matrix's.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> vertex = fw.sets.Spectrahedron(shape=2).lmo(jnp.array([[1.0, 0.0], [0.0, -1.0]]))
+        >>> [round(float(entry), 3) for entry in jnp.diag(vertex)]
+        [0.0, 1.0]
     """
 
     total: Parameter

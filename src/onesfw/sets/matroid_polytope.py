@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from onesfw.sets.base import VectorSet, near
 from onesfw.sets.parameters import Shape
-from onesfw.trees import Array
+from onesfw.trees import Array, HostArray, Tree
 
 
 @runtime_checkable
@@ -32,6 +31,14 @@ class MatroidLike(Protocol):
         """The slacks r(A) − x(A) that decide membership, or None where they are too many."""
 
 
+@runtime_checkable
+class GroupedMatroid(Protocol):
+    """What uniform and partition matroids have besides: at most capacities[g] elements of group g."""
+
+    groups: HostArray
+    capacities: HostArray
+
+
 class MatroidPolytope(VectorSet):
     """conv{1_B : B a base of the matroid} = {x ≥ 0 : x(A) ≤ r(A) for all A, Σx = r}.
 
@@ -39,9 +46,23 @@ class MatroidPolytope(VectorSet):
     whatever the signs of d: maxima of monotone functions over the independent sets lie here. Under jit for uniform
     (O(n log k)), partition (O(n log n)) and laminar matroids (O(n · family)), on the host for the others. Uniform and
     partition matroids have a projection, O(n) a bisection step.
+
+    Args:
+        matroid: from `onesfw.submodular`, or whatever has its `n`, `rank`, `traced_base` and `covers`.
+
+    Raises:
+        TypeError: where matroid is no matroid.
+        ValueError: where its rank is 0.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> polytope = fw.sets.MatroidPolytope(fw.submodular.UniformMatroid(4, 2))
+        >>> polytope.lmo(jnp.array([3.0, -1.0, 0.0, 2.0])).tolist()
+        [0.0, 1.0, 1.0, 0.0]
     """
 
-    matroid: Any = eqx.field(static=True)
+    matroid: MatroidLike = eqx.field(static=True)
     size: int = eqx.field(static=True)
     shape: Shape = eqx.field(static=True)
 
@@ -67,7 +88,7 @@ class MatroidPolytope(VectorSet):
         return inside & jnp.all(x <= 1 + tol) & jnp.all(rooms >= -slack)
 
     def project_vector(self, y: Array) -> Array:
-        if not hasattr(self.matroid, "groups"):
+        if not isinstance(self.matroid, GroupedMatroid):
             raise NotImplementedError(
                 "MatroidPolytope has a projection for uniform and partition matroids only, not for a "
                 f"{type(self.matroid).__name__}; choose an algorithm that only needs `lmo`"
@@ -84,12 +105,12 @@ class MatroidPolytope(VectorSet):
         """max ‖x‖₂ = √r."""
         return math.sqrt(self.size)
 
-    def in_box(self, low: float, high: float, like: Any = None) -> bool:
+    def in_box(self, low: float, high: float, like: Tree | None = None) -> bool:
         """At once for boxes around [0, 1]ⁿ; others are compared with `bounds`."""
         return (low <= 0 and high >= 1) or VectorSet.in_box(self, low, high, like)
 
 
-def project_groups(y: Array, groups: np.ndarray, capacities: np.ndarray) -> Array:
+def project_groups(y: Array, groups: HostArray, capacities: HostArray) -> Array:
     """argmin of ‖x − y‖₂ over {0 ≤ x ≤ 1, the entries of group g add up to capacities[g]}: x = clip(y − θ_g, 0, 1).
 
     θ_g is enclosed by bisection until no entry changes sides, then solved for on the entries strictly between 0 and 1.

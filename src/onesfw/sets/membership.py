@@ -1,9 +1,9 @@
-"""Membership from the oracle alone: the distance from x to K by Wolfe's nearest-point algorithm."""
+"""Membership from the oracle alone: the distance from x to K by Wolfe's nearest-point algorithm (1976)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,12 +26,12 @@ class State(NamedTuple):
     gap: Array
 
 
-def within_distance(lmo: Callable[[Tree], Tree], start: Tree, x: Tree, tol: Any) -> Array:
+def within_distance(lmo: Callable[[Tree], Tree], start: Tree, x: Tree, tol: Array) -> Array:
     """Whether min over y in K of ‖y − x‖ is at most tol · (1 + ‖start‖).
 
-    Fully corrective Frank-Wolfe on ½‖y − x‖² (Wolfe 1976): the oracle's vertex joins the points kept, then the weights
-    move to the nearest point of their affine hull, as far as they stay non-negative. Finite on polytopes. At most
-    `room` points are kept: the lightest two are merged into their mean when another needs room.
+    Wolfe's algorithm, which is fully corrective Frank-Wolfe on ½‖y − x‖²: the oracle's vertex joins the points kept,
+    then the weights move to the nearest point of their affine hull, as far as they stay non-negative. Finite on
+    polytopes. At most `room` points are kept: the lightest two are merged into their mean when another needs room.
     """
     x = jax.tree.map(jnp.asarray, x)
     finite = trees.all_finite(x)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onesfw import trees
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 Shape = tuple[int, ...]
 MOST_ENTRIES = 2**31 - 1  # coordinates are numbered in 32 bits
-Parameter = Any  # a float64 NumPy array on the host, a JAX array in x's dtype inside a call
+Parameter = Tree  # a leaf of the set: a float64 NumPy array on the host, a JAX array in x's dtype inside a call
 
 
 def as_shape(shape: int | tuple[int, ...] | None, name: str) -> Shape | None:
@@ -29,8 +29,8 @@ def as_shape(shape: int | tuple[int, ...] | None, name: str) -> Shape | None:
     return tuple(int(size) for size in sizes)
 
 
-def finite(value: Any, name: str, what: str) -> Parameter:
-    """A finite number or array of numbers as an array leaf, or a sentence that names the argument."""
+def finite(value: npt.ArrayLike, name: str, what: str) -> HostArray:
+    """A finite number or array of numbers as an array leaf; an error names the argument."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
@@ -47,10 +47,10 @@ def finite(value: Any, name: str, what: str) -> Parameter:
     return array
 
 
-def numbers(value: Any, name: str, what: str) -> Tree:
+def numbers(value: Tree, name: str, what: str) -> Tree:
     """A number, an array, nested lists of numbers, or a pytree of these, with float64 array leaves."""
 
-    def is_array(node: Any) -> bool:
+    def is_array(node: Tree) -> bool:
         return isinstance(node, list | tuple) and all(
             isinstance(n, int | float | np.number) or is_array(n) for n in node
         )
@@ -60,7 +60,7 @@ def numbers(value: Any, name: str, what: str) -> Tree:
     return jax.tree.map(lambda leaf: finite(leaf, name, what), value, is_leaf=is_array)
 
 
-def is_number(leaf: Any) -> bool:
+def is_number(leaf: object) -> bool:
     """Whether a parameter is one number, and so serves leaves of any shape."""
     return isinstance(leaf, np.ndarray | Array) and leaf.ndim == 0
 
@@ -71,7 +71,7 @@ def matched(prefix: Tree, like: Tree, name: str, what: str) -> Tree:
     The tree may be a prefix of `like`: a leaf then serves a whole subtree. A number fits any shape.
     """
 
-    def fit(leaf: Any, target: Any) -> Array:
+    def fit(leaf: Parameter, target: Array) -> Array:
         return jnp.broadcast_to(jnp.asarray(leaf, target.dtype), target.shape)
 
     try:
@@ -88,8 +88,8 @@ def matched(prefix: Tree, like: Tree, name: str, what: str) -> Tree:
     )
 
 
-def positive(value: Any, name: str, what: str) -> Parameter:
-    """A positive finite number as an array leaf, or a sentence that names the argument."""
+def positive(value: npt.ArrayLike, name: str, what: str) -> HostArray:
+    """A positive finite number as an array leaf; an error names the argument."""
     number = finite(value, name, what)
     if number.ndim != 0:
         raise ValueError(f"{name}: {what} must be one number, got an array of shape {number.shape}")
@@ -98,6 +98,6 @@ def positive(value: Any, name: str, what: str) -> Parameter:
     return number
 
 
-def within(value: Any, bound: Any, tol: float) -> Any:
+def within(value: Parameter, bound: Parameter, tol: float) -> Array:
     """value ≤ bound up to tol · max(1, |bound|)."""
     return value <= bound + tol * jnp.maximum(1.0, jnp.abs(bound))

@@ -8,16 +8,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax import lax
 
 from onesfw.sets.base import VectorSet
 from onesfw.sets.host import on_host
 from onesfw.sets.matrices import MatrixSet
 from onesfw.sets.parameters import MOST_ENTRIES, Parameter, Shape, finite, within
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 
-def decreasing(values: np.ndarray) -> np.ndarray:
+def decreasing(values: HostArray) -> HostArray:
     """The falling sequence nearest to `values`."""
     from scipy.optimize import isotonic_regression  # a quarter of a second to import: only where it is needed
 
@@ -26,7 +27,7 @@ def decreasing(values: np.ndarray) -> np.ndarray:
     return isotonic_regression(values, increasing=False).x
 
 
-def assignment(costs: np.ndarray) -> np.ndarray:
+def assignment(costs: HostArray) -> HostArray:
     """The column of each row in a least-cost assignment."""
     from scipy.optimize import linear_sum_assignment
 
@@ -40,12 +41,25 @@ class Permutahedron(VectorSet):
 
     lmo(d) gives the largest weight to the smallest d_i, the second largest to the second smallest, and so on (the
     rearrangement inequality); equal d_i in the order of their indices. O(d log d).
+
+    Args:
+        weights: the entries that are permuted; their shape is that of x.
+
+    Raises:
+        TypeError: where weights hold something that is no real number.
+        ValueError: where weights are one number, empty, or not finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> fw.sets.Permutahedron([3.0, 2.0, 1.0]).lmo(jnp.array([0.0, 5.0, 1.0])).tolist()
+        [3.0, 1.0, 2.0]
     """
 
     weights: Parameter
     shape: Shape = eqx.field(static=True)
 
-    def __init__(self, weights: np.ndarray) -> None:
+    def __init__(self, weights: npt.ArrayLike) -> None:
         weights = finite(weights, "Permutahedron", "weights")
         if weights.ndim == 0:
             raise ValueError("Permutahedron: weights must be an array with one weight per coordinate of x")
@@ -62,15 +76,6 @@ class Permutahedron(VectorSet):
 
     def project_vector(self, y: Array) -> Array:
         """y − z, z the isotonic regression of the sorted y − w (Lim and Wright 2016), on the host. O(d log d)."""
-
-        def decreasing(values: np.ndarray) -> np.ndarray:
-            from scipy.optimize import isotonic_regression  # a quarter of a second to import: only where it is needed
-
-            values = np.asarray(values)
-            if not np.all(np.isfinite(values)):
-                return np.full_like(values, np.nan)
-            return isotonic_regression(values, increasing=False).x.astype(values.dtype)
-
         order = jnp.argsort(-y, stable=True)
         excess = y[order] - self.weights
         dual = on_host(decreasing, excess, excess)
@@ -97,6 +102,18 @@ class Birkhoff(MatrixSet):
     """{X : X ≥ 0, every row and every column sums to 1}, the doubly stochastic n × n matrices.
 
     lmo(D) is the permutation matrix of a least-cost assignment, by SciPy on the host. O(n³).
+
+    Args:
+        n: the number of rows and of columns.
+
+    Raises:
+        ValueError: where n is no positive integer, or n² entries are more than 2³¹ − 1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> fw.sets.Birkhoff(2).lmo(jnp.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
     """
 
     shape: Shape = eqx.field(static=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onesfw import trees
 from onesfw.arguments import real
@@ -15,7 +14,7 @@ from onesfw.sets.base import ConvexSet, VectorSet
 from onesfw.sets.host import on_host
 from onesfw.sets.parameters import Parameter, Shape, finite, numbers, within
 from onesfw.sets.simplices import one_hot_at_max
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 NAME = "Polytope"
 INFINITE = 1e20  # to HiGHS
@@ -25,7 +24,26 @@ class Polytope(VectorSet):
     """{x : A_ub x ≤ b_ub, A_eq x = b_eq, lower ≤ x ≤ upper}, non-empty and bounded.
 
     The arguments mean what they mean to `scipy.optimize.linprog`, except that without `bounds` x is free, not x ≥ 0.
-    lmo(d) is a vertex from HiGHS, on the host: one linear program per call.
+    lmo(d) is a vertex from HiGHS, on the host: one linear program per call. Building the set solves two more, which
+    show that it holds a point, where runs start, and that it is bounded.
+
+    Args:
+        A_ub: the rows of A_ub x ≤ b_ub, dense or scipy sparse.
+        b_ub: one entry for each of these rows.
+        A_eq: the rows of A_eq x = b_eq.
+        b_eq: one entry for each of these rows.
+        bounds: one pair (low, high) for all coordinates, or one for each; None within a pair leaves that side free.
+
+    Raises:
+        TypeError: where an argument holds something that is no real number.
+        ValueError: where shapes do not match, no point satisfies the constraints, or the set has no end.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> triangle = fw.sets.Polytope(A_ub=[[1.0, 1.0]], b_ub=[1.0], bounds=(0, None))
+        >>> triangle.lmo(jnp.array([-1.0, -2.0])).tolist()
+        [0.0, 1.0]
     """
 
     A_ub: Parameter
@@ -39,11 +57,11 @@ class Polytope(VectorSet):
 
     def __init__(
         self,
-        A_ub: Any = None,
-        b_ub: Any = None,
-        A_eq: Any = None,
-        b_eq: Any = None,
-        bounds: Any = None,
+        A_ub: Tree = None,
+        b_ub: npt.ArrayLike | None = None,
+        A_eq: Tree = None,
+        b_eq: npt.ArrayLike | None = None,
+        bounds: Tree = None,
     ) -> None:
         from scipy.sparse import issparse
 
@@ -84,11 +102,11 @@ class Polytope(VectorSet):
         return ConvexSet.bounds(self, like)
 
 
-def rows(A: Any, b: Any, size: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def rows(A: HostArray | None, b: npt.ArrayLike | None, size: int, kind: str) -> tuple[HostArray, HostArray]:
     """A checked pair of constraints, of no rows where none is given."""
     if (A is None) != (b is None):
         raise ValueError(f"{NAME}: A_{kind} and b_{kind} go together; give both or neither")
-    if A is None:
+    if A is None or b is None:
         return np.zeros((0, size)), np.zeros(0)
     b = finite(b, NAME, f"b_{kind}")
     check_size(b, f"b_{kind}")
@@ -100,7 +118,7 @@ def rows(A: Any, b: Any, size: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
     return A, b
 
 
-def as_pairs(bounds: Any) -> np.ndarray:
+def as_pairs(bounds: Tree) -> HostArray:
     """The argument `bounds` as an array of objects; x is free where there is none."""
     try:
         return np.array((None, None) if bounds is None else bounds, dtype=object)
@@ -108,7 +126,7 @@ def as_pairs(bounds: Any) -> np.ndarray:
         raise TypeError(f"{NAME}: bounds must be pairs (low, high), got {bounds!r}") from None
 
 
-def limits(bounds: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def limits(bounds: HostArray, size: int) -> tuple[HostArray, HostArray]:
     """Lower and upper bounds with infinities for None: one pair for all, or one pair per coordinate."""
     try:
         pairs = np.broadcast_to(bounds, (size, 2))
@@ -127,15 +145,15 @@ def limits(bounds: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     return lower, upper
 
 
-def check_size(values: np.ndarray, what: str) -> None:
-    """Raise a sentence where HiGHS would read a number as infinity."""
+def check_size(values: HostArray, what: str) -> None:
+    """Raise ValueError where HiGHS would read a number as infinity."""
     if np.any(np.abs(values) >= INFINITE):
         raise ValueError(
             f"{NAME}: {what} must stay below {INFINITE:g}, which HiGHS takes for infinity; scale the problem"
         )
 
 
-def limit(bound: Any) -> float:
+def limit(bound: object) -> float:
     """A bound as a float; whatever is no real number raises."""
     number = real(bound)
     if number is None:
@@ -143,7 +161,7 @@ def limit(bound: Any) -> float:
     return number
 
 
-def bounded(A_ub: np.ndarray, A_eq: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
+def bounded(A_ub: HostArray, A_eq: HostArray, lower: HostArray, upper: HostArray) -> bool:
     """Whether the recession cone {y : Gy ≤ 0, Hy = 0} is {0}: by Stiemke's theorem one linear program and one rank.
 
     Some λ > 0 and μ with Gᵀλ + Hᵀμ = 0 force Gy = 0 on the cone, and full column rank then forces y = 0.
@@ -157,10 +175,10 @@ def bounded(A_ub: np.ndarray, A_eq: np.ndarray, lower: np.ndarray, upper: np.nda
     return linprog(np.zeros(len(both)), A_eq=both.T, b_eq=np.zeros(lower.size), bounds=signs).status == 0
 
 
-def least_vertex(d: Any, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, lower: Any, upper: Any) -> np.ndarray:
+def least_vertex(d: HostArray, *constraints: HostArray) -> HostArray:
     """HiGHS's vertex; NaN where d is not finite or the program fails, for the solver to report."""
     cost = np.asarray(d, np.float64)
-    A_ub, b_ub, A_eq, b_eq, lower, upper = (np.asarray(a, np.float64) for a in (A_ub, b_ub, A_eq, b_eq, lower, upper))
+    A_ub, b_ub, A_eq, b_eq, lower, upper = (np.asarray(a, np.float64) for a in constraints)
     if not np.all(np.isfinite(cost)):
         return np.full_like(d, np.nan)
     # HiGHS's tolerances are absolute: a small direction would look like none at all.
@@ -169,7 +187,7 @@ def least_vertex(d: Any, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, lower: Any,
     return found.x if found.status == 0 else np.full_like(cost, np.nan)
 
 
-def linprog(cost: np.ndarray, *problem: Any, **options: Any) -> Any:
+def linprog(cost: HostArray, *problem: Tree, **options: Tree) -> Tree:
     """`scipy.optimize.linprog`, imported at the first call: it costs a quarter of a second."""
     from scipy.optimize import linprog as solve
 
@@ -180,11 +198,25 @@ class VertexHull(ConvexSet):
     """conv{v_1, …, v_m}: the vertices are an array's rows, or a pytree's slices along the leading axis.
 
     lmo(d) = v_i, i the first with the least ⟨d, v_i⟩. O(md).
+
+    Args:
+        vertices: an array with one row for each vertex, or a pytree of such arrays.
+
+    Raises:
+        TypeError: where vertices hold something that is no real number.
+        ValueError: where the leaves have unequal numbers of rows, or an entry is not finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> hull = fw.sets.VertexHull([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+        >>> hull.lmo(jnp.array([-1.0, -1.0])).tolist()
+        [2.0, 0.0]
     """
 
     vertices: Tree
 
-    def __init__(self, vertices: Any) -> None:
+    def __init__(self, vertices: Tree) -> None:
         self.vertices = numbers(vertices, "VertexHull", "vertices")
         sizes = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(self.vertices)}
         if len(sizes) != 1 or () in sizes:
@@ -194,7 +226,7 @@ class VertexHull(ConvexSet):
             )
 
     def rows_like(self, x: Tree) -> Tree:
-        """The vertices in x's dtypes, or a sentence where x has another shape."""
+        """The vertices in x's dtypes; raises ValueError where x has another shape."""
         shapes = jax.tree.map(lambda leaf: leaf.shape[1:], self.vertices)
         if jax.tree.map(np.shape, x) != shapes:
             raise ValueError(f"VertexHull: x has shape {trees.describe(x)}, the vertices {shapes}")
@@ -205,7 +237,7 @@ class VertexHull(ConvexSet):
         """The first row with the least ⟨d, v⟩."""
         d = jax.tree.map(jnp.asarray, d)
         rows = self.rows_like(d)
-        scores: Any = sum(jax.tree.leaves(jax.tree.map(lambda v, g: v.reshape(len(v), -1) @ g.ravel(), rows, d)))
+        scores: Tree = sum(jax.tree.leaves(jax.tree.map(lambda v, g: v.reshape(len(v), -1) @ g.ravel(), rows, d)))
         chosen = jnp.argmax(one_hot_at_max(-scores, jnp.ones_like(scores)))
         return jax.tree.map(lambda leaf: leaf[chosen], rows)
 
@@ -233,6 +265,6 @@ class VertexHull(ConvexSet):
         """max ‖v_i‖₂."""
         return float(np.linalg.norm(self.flat(), axis=1).max())
 
-    def flat(self) -> np.ndarray:
+    def flat(self) -> HostArray:
         """The vertices as rows of one float64 matrix on the host."""
         return np.hstack([np.asarray(leaf).reshape(len(leaf), -1) for leaf in jax.tree.leaves(self.vertices)])

@@ -42,6 +42,20 @@ class Simplex(VectorSet):
     """{x : x ≥ 0, Σx = total}.
 
     lmo(d) = total · e_i, i the first coordinate with the smallest d_i. O(d).
+
+    Args:
+        total: Σx, positive.
+        shape: of x, an integer for a vector; None takes it from x0.
+
+    Raises:
+        TypeError: where total is no number.
+        ValueError: where total is not positive and finite, or shape holds no positive integers.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> fw.sets.Simplex(shape=3).lmo(jnp.array([2.0, -1.0, 0.0])).tolist()
+        [0.0, 1.0, 0.0]
     """
 
     total: Parameter
@@ -83,6 +97,20 @@ class SubSimplex(VectorSet):
     """{x : x ≥ 0, Σx ≤ total}.
 
     lmo(d) = total · e_i, i the first coordinate with the smallest d_i, or 0 when no d_i is negative. O(d).
+
+    Args:
+        total: the largest Σx, positive.
+        shape: of x, an integer for a vector; None takes it from x0.
+
+    Raises:
+        TypeError: where total is no number.
+        ValueError: where total is not positive and finite, or shape holds no positive integers.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> fw.sets.SubSimplex(2.0).lmo(jnp.array([1.0, 3.0])).tolist()
+        [0.0, 0.0]
     """
 
     total: Parameter

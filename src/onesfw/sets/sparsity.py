@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax import lax
 
 from onesfw.sets.base import CentredSet
 from onesfw.sets.boxes import project_knapsack
 from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
 from onesfw.sets.simplices import one_hot_at_max, project_simplex
-from onesfw.trees import Array
+from onesfw.trees import Array, HostArray
 
 
 class KSparse(CentredSet):
     """{x : ‖x‖_∞ ≤ bound, ‖x‖₁ ≤ k · bound}: the convex hull of the k-sparse vectors with entries ±bound.
 
     lmo(d) = −bound · sign(d_i) on the k coordinates with the largest |d_i|, ties to the lowest index. O(d log k).
+
+    Args:
+        k: how many coordinates of a vertex are not 0.
+        bound: their size, positive.
+        shape: of x, an integer for a vector; None takes it from x0.
+
+    Raises:
+        TypeError: where k is no whole number, or bound no number.
+        ValueError: where k is below 1, or bound not positive and finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> fw.sets.KSparse(2, 1.0).lmo(jnp.array([0.1, -3.0, 2.0])).tolist()
+        [0.0, 1.0, -1.0]
     """
 
     k: int = eqx.field(static=True)
@@ -65,15 +80,34 @@ class GroupBall(CentredSet):
 
     `groups` holds a group's number for every coordinate of x. lmo(d) lives on the group whose dual norm ‖d_g‖_* is the
     largest (the first of equals): −radius · d_g/‖d_g‖₂ for "l2", −radius · sign(d_g) for "linf". O(d).
+
+    Args:
+        groups: a group's number, from 0 on, for every coordinate of x.
+        radius: of the ball, positive.
+        norm: "l2" or "linf", within a group.
+        shape: of x; it follows from groups, and may be left out.
+
+    Raises:
+        TypeError: where groups hold something else than whole numbers.
+        ValueError: where a group's number is negative, the norm unknown, or radius not positive and finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> ball = fw.sets.GroupBall([0, 0, 1], radius=5.0)
+        >>> [round(v, 4) for v in ball.lmo(jnp.array([3.0, 4.0, 1.0])).tolist()]
+        [-3.0, -4.0, -0.0]
     """
 
-    groups: np.ndarray
+    groups: HostArray
     count: int = eqx.field(static=True)
     bound: Parameter
     norm: str = eqx.field(static=True)
     shape: Shape = eqx.field(static=True)
 
-    def __init__(self, groups: Any, radius: float, norm: str = "l2", shape: int | Shape | None = None) -> None:
+    def __init__(
+        self, groups: npt.ArrayLike, radius: float, norm: str = "l2", shape: int | Shape | None = None
+    ) -> None:
         try:
             groups = np.asarray(groups)
         except (TypeError, ValueError):
