@@ -25,7 +25,7 @@ from sklearn.datasets import load_digits
 
 import onesfw as fw
 from onesfw import submodular as sm
-from onesfw.submodular.similarities import similarities
+from onesfw.submodular.facility import similarities
 
 KEYS = 20  # over which the digits' extremes are taken
 PARTS = ("digits", "misleading", "influence", "scale", "error")

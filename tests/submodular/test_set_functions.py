@@ -12,7 +12,7 @@ from submodular_checks import ARCS, CHANCES, FUNCTIONS, N, exact_spread, influen
 
 import onesfw as fw
 from onesfw import submodular
-from onesfw.submodular.similarities import median_of_pairs
+from onesfw.submodular.facility import median_of_pairs
 
 
 def assert_monotone_and_submodular(function, rng):

@@ -33,6 +33,8 @@ class Piece:
     explain: Callable[[int, Exception], str]
     end: Position
     proof: str = ""
+    line: Callable[[int], bytes] | None = None
+    """A row as it stands in the text; None where the file is no text."""
 
 
 class CsvTable:
@@ -43,6 +45,7 @@ class CsvTable:
         self.input, self.delimiter, self.header = source, delimiter, header
         self.names: list[str] = names or []
         self.peeked: tuple[Piece, Iterator[Piece]] | None = None
+        self.headline: bytes | None = None  # as it stands there, once it was read
         self.types: dict[str, Any] | None = None  # by inference, until `settle` fixes them
 
     def settle(self, kinds: dict[str, str]) -> None:
@@ -73,23 +76,33 @@ class CsvTable:
         """Pieces from `start` on; a start that is not the beginning needs names that are known."""
         for block in self.input.blocks(start, proof):
             lines, first = block.lines(), block.first
+            if not lines:  # nothing but a byte order mark
+                continue
             if not self.names or first == 1:
                 names = self.columns(lines)
                 if self.names and names != self.names:
                     raise ValueError(f"{self.input.name} has other columns than before")
                 self.names = names
                 if self.header:
-                    lines, first = lines[1:], first + 1
+                    self.headline, lines, first = lines[0], lines[1:], first + 1
             yield self.piece(block, lines, first)
 
     def columns(self, lines: list[bytes]) -> list[str]:
         """The names of the columns."""
         cells = self.cells(lines[0])
-        names = cells if self.header else [str(place) for place in range(1, len(cells) + 1)]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        if not cells:
+            raise ValueError(f"{self.input.name}: the first line is empty, and it must hold the columns' names")
+        if not self.header:
+            return [str(place) for place in range(1, len(cells) + 1)]
+        if looks_like_data(cells):
+            raise ValueError(
+                f"{self.input.name}: the first line looks like data, not names ({', '.join(cells[:5])}); add a "
+                "headline, begin each name with a letter, or say header=False"
+            )
+        twice = next((name for name in cells if cells.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"{self.input.name} has two columns {twice!r}; rename one, or give --no-header")
-        return names
+            raise ValueError(f"{self.input.name} has two columns {twice!r}; rename one, or say header=False")
+        return cells
 
     def cells(self, line: bytes) -> list[str]:
         """The cells of one line."""
@@ -105,6 +118,7 @@ class CsvTable:
             lambda row, error: self.explain(lines[filled[row]], error),
             block.end,
             block.proof,
+            lambda row: lines[filled[row]],
         )
 
     def explain(self, line: bytes, error: Exception) -> str:
@@ -140,7 +154,40 @@ class CsvTable:
         )
         if table.num_rows != len(lines):
             raise ValueError("a value holds a line break")
+        if len(lines) == 1 and open_quote(text, self.delimiter):
+            raise ValueError("a value holds a line break, or a quote is left open; a row must stand in one line")
         return table
+
+
+def open_quote(line: bytes, delimiter: str) -> bool:
+    """Whether a line ends inside a quoted value; Arrow would take the value to end there too."""
+    if line.count(b'"') % 2 == 0:
+        return False
+    try:
+        next(csv.reader([line.decode(errors="replace").rstrip("\r\n")], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+def looks_like_data(names: list[str]) -> bool:
+    """Whether a first line can hardly be names.
+
+    Whole numbers beside words may be years, and 0, 1, 2, … are names that other programs give; other numbers, and
+    numbers alone, are values.
+    """
+    numbers = [name for name in names if is_number(name)]
+    counted = len(names) > 1 and names == [str(place) for place in range(len(names))]
+    return not counted and (len(numbers) == len(names) or not all(name.strip().isdigit() for name in numbers))
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number in digits: neither nan nor inf."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return any(letter.isdigit() for letter in text)
 
 
 class ParquetTable:
@@ -158,6 +205,9 @@ class ParquetTable:
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{source.name} is not a Parquet file, or it is damaged: {error}") from error
         self.names = list(self.file.schema_arrow.names)
+        twice = next((name for name in self.names if self.names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{source.name} has two columns {twice!r}; rename one")
         self.wanted: list[str] | None = None
 
     def settle(self, kinds: dict[str, str]) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from onesfw.arguments import choose, number, whole_number
 from onesfw.engine.keys import generator, seed_of
-from onesfw.submodular.base import Function, State
-from onesfw.submodular.influence import Influence
+from onesfw.submodular.base import Function, Key, State
 from onesfw.submodular.matroids import Builder, Matroid
 
 METHODS = ("lazy", "plain", "stochastic")
@@ -38,7 +36,7 @@ def greedy(
     *,
     epsilon: float = 0.1,
     sets: int = 100_000,
-    key: Any = 0,
+    key: Key = 0,
 ) -> GreedyResult:
     """Add the element of the largest marginal as long as the set can grow and stay independent.
 
@@ -56,8 +54,7 @@ def greedy(
     """
     choose(method, METHODS, "method")
     check_pair(function, matroid)
-    if isinstance(function, Influence):
-        function = function.sample(whole_number(sets, "sets", 1), seed_of(key, 1))
+    function = function.sampled(whole_number(sets, "sets", 1), seed_of(key, 1))
     state, builder = function.state(), matroid.builder()
     if method == "lazy":
         return lazy(state, builder, matroid.n)
@@ -70,7 +67,7 @@ def greedy(
     return stochastic(state, builder, matroid.n, size, generator(key, 2))
 
 
-def check_pair(function: Any, matroid: Any) -> None:
+def check_pair(function: object, matroid: object) -> None:
     """Raise a sentence where the two are not what they should be, or speak of different elements."""
     if not isinstance(function, Function):
         raise TypeError(

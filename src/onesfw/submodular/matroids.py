@@ -6,7 +6,7 @@ import abc
 import itertools
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import jax.numpy as jnp
@@ -29,6 +29,20 @@ def base_of(weights: np.ndarray, number: np.ndarray) -> np.ndarray:
     return vertex
 
 
+class Grouping(NamedTuple):
+    """Each element's group, and how many of each group a base holds."""
+
+    groups: np.ndarray
+    capacities: np.ndarray
+
+
+class Family(NamedTuple):
+    """Sets of elements, any two of them disjoint or nested, smaller ones first, and how many of each may be chosen."""
+
+    members: list[np.ndarray]
+    capacities: np.ndarray
+
+
 class Builder(abc.ABC):
     """An independent set that grows."""
 
@@ -49,6 +63,19 @@ class Matroid(abc.ABC):
     @abc.abstractmethod
     def builder(self) -> Builder:
         """The empty set, to be grown."""
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """The groups whose capacities every base fills, where nothing else makes a set independent; None otherwise.
+
+        Any two elements of a group may then be exchanged: bases are found, merged and improved by group.
+        """
+        return None
+
+    @property
+    def family(self) -> Family | None:
+        """The sets with a capacity, where nothing else makes a set independent; None otherwise. Pipage needs them."""
+        return None
 
     @cached_property
     def rank(self) -> int:
@@ -121,6 +148,14 @@ class UniformMatroid(Matroid):
         self.groups = np.zeros(self.n, np.int32)
         self.capacities = np.array([self.k])
 
+    @property
+    def grouping(self) -> Grouping:
+        return Grouping(self.groups, self.capacities)
+
+    @property
+    def family(self) -> Family:
+        return Family([np.arange(self.n)], self.capacities)
+
     def builder(self) -> Builder:
         return Counter(self.groups[:, None], self.capacities)
 
@@ -151,6 +186,15 @@ class PartitionMatroid(Matroid):
         self.n, self.groups = int(codes.size), codes.astype(np.int32)
         wanted = group_capacities(capacities, self.labels)
         self.capacities = np.minimum(wanted, np.bincount(codes, minlength=self.labels.size))
+
+    @property
+    def grouping(self) -> Grouping:
+        return Grouping(self.groups, self.capacities)
+
+    @property
+    def family(self) -> Family:
+        sizes = np.bincount(self.groups, minlength=self.capacities.size)
+        return Family(np.split(np.argsort(self.groups, kind="stable"), np.cumsum(sizes)[:-1]), self.capacities)
 
     def builder(self) -> Builder:
         return Counter(self.groups[:, None], self.capacities)
@@ -211,6 +255,10 @@ class LaminarMatroid(Matroid):
                     )
         self.capacities = np.minimum(np.array(limits)[order], self.masks.sum(1))
         self.holders = [np.flatnonzero(column) for column in self.masks.T]
+
+    @property
+    def family(self) -> Family:
+        return Family([np.flatnonzero(mask) for mask in self.masks], self.capacities)
 
     def builder(self) -> Builder:
         return Counter(self.holders, self.capacities)
