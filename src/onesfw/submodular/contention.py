@@ -38,6 +38,21 @@ def contention_resolution(
         constraints: one or several of `sets.Knapsack`, and `PartitionMatroid` or `UniformMatroid` with capacities 1.
         key: an integer seed or a JAX key.
         b: the share of x that R is drawn from, below 1/2 where there is a knapsack.
+
+    Returns:
+        The set, in increasing order of indices.
+
+    Raises:
+        TypeError: where a constraint is neither a knapsack nor a matroid of rank-1 parts.
+        ValueError: where x breaks a constraint, or b is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> from onesfw import submodular as sm
+        >>> budget = fw.sets.Knapsack([1.0, 2.0, 3.0], 3.0)
+        >>> packed = sm.contention_resolution([0.5, 0.5, 0.5], budget, key=0)
+        >>> sum([1.0, 2.0, 3.0][i] for i in packed) <= 3
+        True
     """
     limits, point = scaled(x, constraints, b)
     schemes = [scheme_of(limit, b)[0] for limit in limits]

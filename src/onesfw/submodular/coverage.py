@@ -23,6 +23,16 @@ class Coverage(RowFunction):
     Args:
         incidence: n elements × m items, dense or scipy sparse; whatever is not 0 covers.
         weights: of the items, not negative; ones where left out.
+
+    Raises:
+        TypeError: where incidence or weights hold no numbers.
+        ValueError: where a number is negative, not finite or too large, shapes do not match, or nothing is covered.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> f = sm.Coverage([[1, 1, 0], [0, 1, 1]], weights=[1.0, 2.0, 4.0])
+        >>> f.value([1]), f.value([0, 1])
+        (6.0, 7.0)
     """
 
     n: int = eqx.field(static=True)

@@ -47,6 +47,17 @@ class SetFunction(Function):
         n: the number of elements.
         sample: key ↦ ω.
         check: whether to look for a violation of monotonicity or submodularity now.
+
+    Raises:
+        TypeError: where value or sample cannot be called, or value does not return one number.
+        ValueError: where n is no positive whole number, or, with `check`, where a counterexample was found.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from onesfw import submodular as sm
+        >>> f = sm.SetFunction(lambda s: jnp.sqrt(jnp.sum(s)), 9)
+        >>> f.value([0, 1, 2, 3])
+        2.0
     """
 
     function: Callable[..., Any] = eqx.field(static=True)
@@ -214,6 +225,19 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
 
     Random S ⊂ T and i outside T: f(S + i) − f(S) ≥ f(T + i) − f(T) and f(S + i) ≥ f(S), up to rounding; for a random
     f_ω, up to five standard errors on the same 1,000 draws. Nothing found is no proof.
+
+    Args:
+        function: a set function from `onesfw.submodular`.
+        trials: how many pairs of sets to try.
+        seed: of the sets.
+
+    Raises:
+        ValueError: where f(∅) < 0, or some sets violate monotonicity or diminishing returns.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from onesfw import submodular as sm
+        >>> sm.check_submodular(sm.SetFunction(lambda s: jnp.sqrt(jnp.sum(s)), 5), trials=20)
     """
     rng = np.random.default_rng(seed)
     n = function.n

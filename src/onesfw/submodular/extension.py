@@ -35,6 +35,17 @@ class MultilinearExtension(Objective):
     Args:
         function: a set function from `onesfw.submodular`.
         sampled: draw S even where there is a closed form.
+
+    Raises:
+        TypeError: where function is no set function.
+
+    Example:
+        >>> import onesfw as fw
+        >>> from onesfw import submodular as sm
+        >>> f, two = sm.Coverage([[1, 1, 0], [0, 1, 1], [0, 0, 1]]), sm.UniformMatroid(3, 2)
+        >>> result = fw.maximize(fw.MultilinearExtension(f), fw.sets.MatroidPolytope(two), steps=50)
+        >>> float(result.value) > 2
+        True
     """
 
     domain: ClassVar[tuple[float, float] | None] = (0.0, 1.0)

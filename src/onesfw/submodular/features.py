@@ -33,6 +33,16 @@ class FeatureBased(Function):
         concave: "sqrt"; "log1p", log(1 + s); or "saturated", min(s, saturation · Σ_i m_iu).
         weights: of the features, not negative; ones where left out.
         saturation: the share of a feature's total at which "saturated" stops to grow.
+
+    Raises:
+        TypeError: where features or weights hold no numbers.
+        ValueError: where a number is negative, not finite or too large, or shapes do not match.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> f = sm.FeatureBased([[4.0, 0.0], [5.0, 1.0]])
+        >>> f.value([0]), f.value([0, 1])
+        (2.0, 4.0)
     """
 
     n: int = eqx.field(static=True)

@@ -18,7 +18,14 @@ METHODS = ("lazy", "plain", "stochastic")
 
 @dataclass(frozen=True)
 class GreedyResult:
-    """What a greedy method chose, in that order, and what it asked."""
+    """What a greedy method chose, in that order, and what it asked.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> found = sm.greedy(sm.Coverage([[1, 0], [1, 1]]), sm.UniformMatroid(2, 1))
+        >>> found.indices.tolist(), found.gains.tolist(), found.evaluations
+        ([1], [2.0], 3)
+    """
 
     indices: np.ndarray
     value: float
@@ -51,6 +58,19 @@ def greedy(
         epsilon: of "stochastic".
         sets: reverse-reachable sets that stand for an `Influence`; not more than 5e7 nodes of them are stored.
         key: an integer seed or a JAX key, for "stochastic" and for `sets`.
+
+    Returns:
+        The chosen elements in the order they were taken, with their gains.
+
+    Raises:
+        TypeError: where function or matroid is none.
+        ValueError: where they speak of different elements, or method, epsilon or sets is out of range.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> found = sm.greedy(sm.Coverage([[1, 1, 0], [0, 1, 1], [0, 0, 1]]), sm.UniformMatroid(3, 2))
+        >>> found.indices.tolist(), found.value
+        ([0, 1], 3.0)
     """
     choose(method, METHODS, "method")
     check_pair(function, matroid)

@@ -52,6 +52,15 @@ class Influence(Function):
         probability: of every arc; one number per given edge (undirected: both ways); or "weighted-cascade", one over
             the indegree of the arc's end.
         directed: whether influence runs only from the first node of a pair to the second.
+
+    Raises:
+        ValueError: where edges are no pairs of whole numbers, or a probability lies outside [0, 1].
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> f = sm.Influence([[1, 2], [1, 3], [1, 4]], 1.0, directed=True)
+        >>> f.nodes.tolist(), f.spread([0], cascades=100).value
+        ([1, 2, 3, 4], 4.0)
     """
 
     n: int = eqx.field(static=True)

@@ -30,6 +30,15 @@ class SwapRounding:
     Args:
         matroid: whose bases are merged.
         seed: of the coins.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw import submodular as sm
+        >>> rounding = sm.SwapRounding(sm.UniformMatroid(4, 2), seed=0)
+        >>> rounding.merge(np.array([0, 1]), 1.0)
+        >>> rounding.merge(np.array([2, 3]), 0.5)
+        >>> rounding.result().size
+        2
     """
 
     def __init__(self, matroid: Matroid, seed: int) -> None:
@@ -96,6 +105,17 @@ def swap_round(x: ArrayLike, matroid: Matroid, key: Key = 0) -> np.ndarray:
         x: in the polytope of the matroid's bases.
         matroid: any matroid.
         key: an integer seed or a JAX key.
+
+    Returns:
+        The base, in increasing order of indices.
+
+    Raises:
+        ValueError: where x is no mixture of bases.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> sm.swap_round([0.5, 0.5, 1.0], sm.UniformMatroid(3, 2))[1]
+        np.int64(2)
     """
     rounding = SwapRounding(matroid, seed_of(key))
     total = 0.0
@@ -111,6 +131,22 @@ def decompose(x: ArrayLike, matroid: Matroid) -> tuple[list[np.ndarray], np.ndar
     Uniform and partition matroids: lay the entries of each group end to end and read off, for u from 0 to 1, who covers
     u, u + 1, u + 2, …: at most n + 1 different bases. Otherwise Wolfe's nearest-point method: the base farthest in the
     direction of what is still missing joins, and non-negative least squares finds the weights anew.
+
+    Args:
+        x: in the polytope of the matroid's bases.
+        matroid: any matroid.
+
+    Returns:
+        The bases, and their weights, which add up to 1.
+
+    Raises:
+        ValueError: where x is no mixture of bases.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> bases, weights = sm.decompose([0.5, 0.5, 1.0], sm.UniformMatroid(3, 2))
+        >>> [base.tolist() for base in bases], weights.tolist()
+        ([[0, 2], [1, 2]], [0.5, 0.5])
     """
     bases, weights = zip(*mixture(in_polytope(x, matroid), matroid), strict=True)
     return list(bases), np.array(weights) / np.sum(weights)
@@ -197,6 +233,18 @@ def pipage(x: ArrayLike, matroid: Matroid, key: Key = 0) -> np.ndarray:
         x: in the polytope of the matroid's bases.
         matroid: uniform, partition or laminar.
         key: an integer seed or a JAX key.
+
+    Returns:
+        The base, in increasing order of indices.
+
+    Raises:
+        TypeError: for other matroids.
+        ValueError: where x is no mixture of bases.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> sm.pipage([0.5, 0.5, 1.0], sm.UniformMatroid(3, 2)).size
+        2
     """
     rng = generator(key)
 
@@ -213,6 +261,19 @@ def deterministic_pipage(x: ArrayLike, matroid: Matroid, function: Function) -> 
         x: in the polytope of the matroid's bases.
         matroid: uniform, partition or laminar.
         function: with a closed-form extension over finitely many ω, so that F is exact.
+
+    Returns:
+        The base, in increasing order of indices.
+
+    Raises:
+        TypeError: for other matroids, and for functions whose F is not exact.
+        ValueError: where x is no mixture of bases.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> f = sm.Coverage([[1, 1, 1], [0, 1, 0], [0, 0, 1]])
+        >>> sm.deterministic_pipage([0.5, 0.5, 1.0], sm.UniformMatroid(3, 2), f).tolist()
+        [0, 2]
     """
     if not function.closed_form or function.omegas is None:
         raise TypeError(
