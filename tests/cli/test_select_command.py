@@ -419,3 +419,98 @@ def test_the_map_marks_the_chosen_rows(tmp_path, monkeypatch):
     centred = points - points.mean(0)
     np.testing.assert_allclose(np.linalg.norm(every, axis=1), np.linalg.norm(centred, axis=1))
     assert np.var(every[:, 0]) > np.var(every[:, 1])
+
+
+# ---- columns, identifiers, lists, groups of nodes, neighbours
+
+
+def test_columns_used_are_printed_and_identifiers_left_out(tmp_path):
+    rng, source = np.random.default_rng(0), tmp_path / "data.csv"
+    source.write_text(
+        "id,a,b\n" + "".join(f"{i},{x:.3f},{y:.3f}\n" for i, (x, y) in enumerate(rng.normal(size=(30, 2))))
+    )
+    outcome = run(source, "--k", 3, "--steps", 50)
+    assert outcome.exit_code == 0
+    shown = " ".join(outcome.stdout.split())
+    assert "compared by │ a, b" in shown
+    assert "id (looks like an identifier)" in shown
+    assert "onesfw: column id looks like an identifier and was left out; --columns takes it" in outcome.stderr
+    assert "identifier" not in run(source, "--k", 3, "--steps", 50, "-q").stderr
+    found = answer(source, "--k", 3, "--steps", 50, "--columns", "id,a")
+    assert found["columns"] == ["id", "a"]
+    assert found["notes"] == []
+    assert answer(source, "--k", 3, "--steps", 50, "--drop", "a")["columns"] == ["b"]
+
+
+def test_coverage_from_a_table_of_sets(tmp_path):
+    source = tmp_path / "films.csv"
+    source.write_text("film,genres\na,x|y\nb,y\nc,z\nd,x|y|w\n")
+    found = answer(source, "--function", "coverage", "--items", "genres", "--k", 2, "--steps", 50)
+    assert (found["chosen"], found["value"], found["function"]) == ([2, 3], 4.0, "coverage of genres")
+
+
+def test_groups_of_nodes_from_a_second_file(graph, tmp_path):
+    groups, out = tmp_path / "groups.csv", tmp_path / "nodes.npy"
+    nodes = [*range(1, 30), *range(100, 120)]
+    groups.write_text("node,side\n" + "".join(f"{node},{'a' if node in (1, 100) else 'b'}\n" for node in nodes))
+    options = ["--influence", "--probability", 0.5, "--groups", groups, "--per-group", 1, "--steps", 200]
+    found = answer(graph, *options, "--out", out)["chosen"]
+    assert found[0] == 1
+    assert 100 not in found
+    assert np.load(out).ravel().tolist() == found
+    assert "--out" in complaint(graph, *options, "--out", groups)
+    groups.write_text("1,a\n")
+    assert "onesfw: --groups: node 2 has no group" in complaint(graph, *options)
+
+
+def test_neighbours_are_said(tmp_path, monkeypatch):
+    from onesfw.submodular import facility
+
+    monkeypatch.setattr(facility, "MOST_PAIRED", 20)
+    source = tmp_path / "data.npy"
+    np.save(source, np.random.default_rng(0).normal(size=(30, 2)))
+    monkeypatch.setattr(facility, "NEIGHBORS", 9)
+    outcome = run(source, "--k", 2, "--steps", 20)
+    assert "30 rows: each was compared with its 9 nearest" in outcome.stderr
+    assert "--neighbors chooses another number" in outcome.stderr
+    assert "facility-location, 9 nearest neighbours" in outcome.stdout
+    assert answer(source, "--k", 2, "--steps", 20, "--neighbors", 5)["function"].endswith("5 nearest neighbours")
+
+
+def test_a_text_without_a_header(tmp_path, never_selects):
+    source = tmp_path / "data.csv"
+    source.write_text("1.5;2\n3;4\n")
+    assert "or say --no-header" in complaint(source, "--k", 1, "--delimiter", ";")
+    assert "--delimiter must be one character" in complaint(source, "--k", 1, "--delimiter", ";;")
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_nothing_is_cut_in_a_narrow_terminal(table, width):
+    outcome = CliRunner().invoke(
+        cli.app, ["select", str(table), "--k", "3", "--steps", "50", "-q"], env={"COLUMNS": str(width)}
+    )
+    assert "…" not in outcome.stdout
+    assert max(map(len, outcome.stdout.splitlines())) <= width
+    for word in ("upper bound on the best", "the better set came from", "name (text)"):
+        assert word in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("per_group must be at least 1", "--per-group must be at least 1"),
+        ("groups and per_group go together", "--groups and --per-group go together"),
+        ("k=61 is more", "--k 61 is more"),
+        ("key must be a seed", "--seed must be a seed"),
+        ("give probability='column' if", "give --probability column if"),
+        ("leave scale=True out", "leave --scale out"),
+        ("columns= takes it", "--columns takes it"),
+        ("say header=False", "say --no-header"),
+        ("the columns are few, k of them", "the columns are few, k of them"),
+        ("keys.csv has no column 'k'", "keys.csv has no column 'k'"),
+    ],
+)
+def test_arguments_become_options(said, shown):
+    from onesfw.cli.select_command import by_option
+
+    assert by_option(said) == shown

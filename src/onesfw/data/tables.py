@@ -20,6 +20,7 @@ from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
 ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
 ENTRIES = 1 << 20
 BUFFER = 1 << 20  # bytes of a column that are read at once; by default it is read whole
+OPEN = "a value holds a line break, or a quote is left open; a row must stand in one line"
 WORDS = "words"  # the kind of a column that is hashed or one-hot, before it is known which
 
 
@@ -123,6 +124,8 @@ class CsvTable:
 
     def explain(self, line: bytes, error: Exception) -> str:
         """What is wrong with a line, in words; Arrow counts rows from where it was made to begin."""
+        if open_quote(line, self.delimiter):
+            return OPEN
         cells = self.cells(line)
         if len(cells) != len(self.names):
             return f"it has {len(cells)} values, and there are {len(self.names)} columns"
@@ -155,7 +158,7 @@ class CsvTable:
         if table.num_rows != len(lines):
             raise ValueError("a value holds a line break")
         if len(lines) == 1 and open_quote(text, self.delimiter):
-            raise ValueError("a value holds a line break, or a quote is left open; a row must stand in one line")
+            raise ValueError(OPEN)
         return table
 
 

@@ -44,7 +44,7 @@ def chain_bound(function: Function, matroid: Matroid, evaluations: int = EVALUAT
         gains = np.zeros(function.n)
         gains[outside] = np.maximum(state.gains(outside), 0.0)
         best = min(best, state.value + float(gains[matroid.base(gains)].sum()))
-        if outside.size == 0 or len(state.chosen) == most:
+        if len(state.chosen) == most or gains.max() <= 0:  # nothing left to gain: all further bounds are this one
             break
         state.add(int(np.argmax(gains)))
     return Bound(float(best), "marginals")
