@@ -7,6 +7,7 @@ import io
 import math
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,12 +123,15 @@ class Rows:
 
     def csv_text(self, lines: list[bytes]) -> bytes:
         """The headline and the rows to the letter, with commas; latin-1 takes every byte there and back."""
-        whole = [line.removesuffix(b"\r") for line in ([] if self.headline is None else [self.headline]) + lines]
+        whole = [line.strip(b"\r") for line in ([] if self.headline is None else [self.headline]) + lines]
         if self.delimiter == ",":
             return b"".join(line + b"\n" for line in whole)
         text = io.StringIO(newline="")
         cells = csv.reader((line.decode("latin-1") for line in whole), delimiter=self.delimiter)
-        csv.writer(text, lineterminator="\n").writerows(cells)
+        try:
+            csv.writer(text, lineterminator="\n").writerows(cells)
+        except csv.Error as error:
+            raise ValueError(f"{self.name} cannot be written with commas: {error}") from None
         return text.getvalue().encode("latin-1")
 
     def compared(self, columns: Sequence[str] | None, drop: Sequence[str], groups: str | None) -> Compared:
@@ -298,7 +302,8 @@ def load_matrix(path: str) -> np.ndarray:
     """A .npy file; its header is compared with its size before anything of that size is made."""
     Input(path)  # a sentence where it cannot be read
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = read(file)

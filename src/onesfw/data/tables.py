@@ -90,7 +90,10 @@ class CsvTable:
 
     def columns(self, lines: list[bytes]) -> list[str]:
         """The names of the columns."""
-        cells = self.cells(lines[0])
+        try:
+            cells = self.cells(lines[0])
+        except ValueError as error:
+            raise ValueError(f"{self.input.name}, line 1: {error}") from None
         if not cells:
             raise ValueError(f"{self.input.name}: the first line is empty, and it must hold the columns' names")
         if not self.header:
@@ -106,8 +109,13 @@ class CsvTable:
         return cells
 
     def cells(self, line: bytes) -> list[str]:
-        """The cells of one line."""
-        return next(csv.reader([line.decode(errors="replace").rstrip("\r\n")], delimiter=self.delimiter), [])
+        """The cells of one line, or a ValueError."""
+        text = line.decode(errors="replace").rstrip("\r\n")
+        try:
+            return next(csv.reader([text], delimiter=self.delimiter), [])
+        except csv.Error as error:  # a carriage return inside, or a value of more than 128 KB
+            reason = "a carriage return stands inside it" if "\r" in text else str(error)
+            raise ValueError(f"it cannot be split into values: {reason}") from None
 
     def piece(self, block: Block, lines: list[bytes], first: int) -> Piece:
         """A block's lines, without the empty ones, as a piece."""
@@ -126,7 +134,10 @@ class CsvTable:
         """What is wrong with a line, in words; Arrow counts rows from where it was made to begin."""
         if open_quote(line, self.delimiter):
             return OPEN
-        cells = self.cells(line)
+        try:
+            cells = self.cells(line)
+        except ValueError as wrong:
+            return str(wrong)
         if len(cells) != len(self.names):
             return f"it has {len(cells)} values, and there are {len(self.names)} columns"
         for name, cell in zip(self.names, cells, strict=True):
