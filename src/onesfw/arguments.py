@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+
+_spelling: ContextVar[Mapping[str, str]] = ContextVar("spelling", default={})  # noqa: B039  never written to
+
+
+def named(argument: str) -> str:
+    """An argument as its user wrote it: `radius` in Python, `--radius` on the command line."""
+    return _spelling.get().get(argument, argument)
+
+
+@contextmanager
+def spelled(names: Mapping[str, str]) -> Iterator[None]:
+    """Inside, messages call arguments by these names."""
+    token = _spelling.set(names)
+    try:
+        yield
+    finally:
+        _spelling.reset(token)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -18,7 +37,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def choose(name: Any, names: Iterable[str], argument: str) -> None:
     """Raise a sentence that suggests the nearest right name."""
-    names = list(names)
+    names, argument = list(names), named(argument)
     if not isinstance(name, str):
         raise TypeError(f"{argument} must be one of {', '.join(map(repr, names))}, got {name!r}")
     if name not in names:
@@ -38,7 +57,7 @@ def real(value: Any) -> float | None:
 
 def number(value: Any, argument: str, least: float, *, strict: bool = False) -> float:
     """A finite real number of at least (strictly above) `least`."""
-    above = "above" if strict else "of at least"
+    above, argument = "above" if strict else "of at least", named(argument)
     checked = real(value)
     if checked is None:
         raise TypeError(f"{argument} must be a number {above} {least:g}, got {value!r}")
@@ -52,7 +71,7 @@ def whole_number(value: Any, argument: str, least: int, most: int | None = None)
     """An integer of at least `least` and at most `most`; 1e5 counts as one."""
     checked = number(value, argument, least)
     if checked != int(checked):
-        raise ValueError(f"{argument} must be a whole number, got {value!r}")
+        raise ValueError(f"{named(argument)} must be a whole number, got {value!r}")
     if most is not None and checked > most:
-        raise ValueError(f"{argument} must be at most {most:,}, got {value!r}")
+        raise ValueError(f"{named(argument)} must be at most {most:,}, got {value!r}")
     return int(value)

@@ -143,3 +143,9 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         raise type(error)(error.errno, f"{path} could not be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed writers of this file left beside it."""
+    for left in path.parent.glob(f".{path.name[:100]}.*.tmp"):
+        left.unlink(missing_ok=True)

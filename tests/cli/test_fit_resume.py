@@ -14,10 +14,11 @@ import time
 import numpy as np
 import pytest
 from fit_checks import BASIC, SMALL, D, N, coef, complaint, fit, onesfw, reference_coef, write_files
+from safetensors.numpy import load as load_tensors
 
 from onesfw.data import blocks
+from onesfw.engine import checkpoint
 from onesfw.linear import Learner
-from onesfw.linear import file_training as training
 from onesfw.linear.model import LinearModel
 
 
@@ -43,12 +44,12 @@ def test_a_checkpoint_belongs_to_one_run(files, tmp_path):
     fit(*arguments)
     for options, words in (
         (("--radius", 6), "another --radius (saved: 5.0, now: 6.0)"),
-        (("--seed", 6), "another --seed (saved: 0, now: 6)"),
+        (("--key", 6), "another --key (saved: 0, now: 6)"),
         (("--buffer", 7), "another --buffer (saved: 100, now: 7)"),
         (("--normalize",), "another --normalize (saved: False, now: True)"),
     ):
         assert words in complaint("fit", *arguments, *options)
-    state = tmp_path / "run" / training.STATE
+    state = tmp_path / "run" / "state.safetensors"
     whole = state.read_bytes()
     state.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     assert "is damaged; choose another path, or delete it" in complaint("fit", *arguments)
@@ -70,12 +71,12 @@ def test_a_finished_run_can_be_prolonged(files, tmp_path, reference):
 @pytest.mark.parametrize("stop_at", [1, 3, 8])
 def test_a_run_that_stopped_goes_on_bit_for_bit(cached, stop_at, files, tmp_path, reference, monkeypatch):
     """Stopped as by Ctrl-C after some chunks; the model so far is kept, and the same command goes on."""
-    monkeypatch.setattr(training, "INTERVAL", 0.0)
-    monkeypatch.setattr(training, "SHARE", 0.0)
+    monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0.0)
     monkeypatch.setattr("onesfw.data.passes.KEPT", 0)
     arguments = ["fit", files / "train.svm", *BASIC, "--checkpoint", tmp_path / "run", "--model", tmp_path / "m"]
     arguments += ["--cache", tmp_path / "rows"] if cached else []
-    learn, count = Learner.learn, [0]
+    learn, count = Learner.learn_examples, [0]
 
     def interrupting(self, *given, **named):
         count[0] += 1
@@ -83,11 +84,11 @@ def test_a_run_that_stopped_goes_on_bit_for_bit(cached, stop_at, files, tmp_path
             os.kill(os.getpid(), signal.SIGINT)
         return learn(self, *given, **named)
 
-    monkeypatch.setattr(Learner, "learn", interrupting)
+    monkeypatch.setattr(Learner, "learn_examples", interrupting)
     outcome = onesfw(*arguments)
     assert outcome.exit_code == 130, outcome.output
     assert ", then interrupted" in outcome.stdout
-    steps = LinearModel.load(tmp_path / "m").training["steps"]
+    steps = LinearModel.load(tmp_path / "m").training.steps
     assert 0 < steps < 3 * N
     assert not np.array_equal(coef(tmp_path / "m"), reference)
     answer = fit(*arguments[1:])
@@ -99,9 +100,9 @@ def test_a_stream_goes_on_where_it_stopped(files, tmp_path, monkeypatch):
     data = (files / "train.svm").read_bytes()
     arguments = ("-", "--features", D, "--radius", 5, "--buffer", 100, "--checkpoint", tmp_path / "run")
     fit(*arguments[:-2], "--model", tmp_path / "whole", stdin=data)
-    monkeypatch.setattr(training, "INTERVAL", 0.0)
-    monkeypatch.setattr(training, "SHARE", 0.0)
-    save, count = training.Saves.save, [0]
+    monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0.0)
+    save, count = checkpoint.Checkpoint.save, [0]
 
     def failing(self, *given):
         save(self, *given)
@@ -109,7 +110,7 @@ def test_a_stream_goes_on_where_it_stopped(files, tmp_path, monkeypatch):
         if count[0] == 2:
             raise RuntimeError("the power is gone")
 
-    monkeypatch.setattr(training.Saves, "save", failing)
+    monkeypatch.setattr(checkpoint.Checkpoint, "save", failing)
     assert "the power is gone" in onesfw("fit", *arguments, "--quiet", stdin=data).stderr
     assert "does not begin as it did" in complaint("fit", *arguments, "--quiet", stdin=b"1 1:1\n" + data)
     fit(*arguments, "--model", tmp_path / "m", stdin=data)
@@ -119,18 +120,18 @@ def test_a_stream_goes_on_where_it_stopped(files, tmp_path, monkeypatch):
 # Imports once, then makes a fresh process for each run: only the run itself is killed.
 SERVER = """
 import os, sys, json, time
-import onesfw.cli, onesfw.linear.fitting, onesfw.linear.file_training
+import onesfw.cli, onesfw.linear, onesfw.engine.checkpoint as checkpoint
 import onesfw.data.passes, onesfw.data.libsvm, sklearn.datasets
 from onesfw.data import blocks
 from onesfw.linear import Learner, Settings
 blocks.Input.blocks.__defaults__ = ((0, 0), "", 2000)
-onesfw.linear.file_training.INTERVAL = onesfw.linear.file_training.SHARE = 0.0
+checkpoint.INTERVAL = checkpoint.SHARE = 0.0
 onesfw.data.passes.KEPT = 0
-save = onesfw.linear.file_training.Saves.save
+save = checkpoint.Checkpoint.save
 def slowly(self, *given):  # so that a run takes longer than it is let live
     save(self, *given)
     time.sleep(0.01)
-onesfw.linear.file_training.Saves.save = slowly
+checkpoint.Checkpoint.save = slowly
 Learner(Settings(3)).compile("float32")
 for line in sys.stdin:
     pid = os.fork()
@@ -180,17 +181,17 @@ def test_sigkill_at_any_moment_changes_nothing(cached, server, files, tmp_path):
     rng, killed = random.Random(0), 0
     for _ in range(10):
         pid = server.start(*arguments)
-        time.sleep(rng.uniform(0.0, 0.3))
+        time.sleep(rng.uniform(0.1, 1.2))
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         ending = server.ended()
         killed += ending == -signal.SIGKILL
         assert ending in (0, -signal.SIGKILL)
-        for path in (tmp_path / "run" / training.STATE, tmp_path / "m"):
+        for path in (tmp_path / "run" / "state.safetensors", tmp_path / "m"):
             if path.exists():  # whole, whenever the kill came
-                files.load_tensors(path.read_bytes())
+                load_tensors(path.read_bytes())
     assert killed >= 4
-    (tmp_path / "run" / f".{training.STATE}.0123.tmp").write_bytes(b"what a kill in the middle of a save leaves")
+    (tmp_path / "run" / ".state.safetensors.0123.tmp").write_bytes(b"what a kill in the middle of a save leaves")
     server.start(*arguments)
     assert server.ended() == 0
     assert np.array_equal(coef(tmp_path / "m"), coef(tmp_path / "whole"))
@@ -202,4 +203,4 @@ def test_ctrl_c_keeps_the_model_so_far(server, files, tmp_path):
     time.sleep(1.0)
     os.kill(pid, signal.SIGINT)
     assert server.ended() == 130
-    assert 0 < LinearModel.load(tmp_path / "m").training["steps"] < 100_000 * N
+    assert 0 < LinearModel.load(tmp_path / "m").training.steps < 100_000 * N

@@ -270,12 +270,12 @@ def test_nothing_is_written_where_the_input_is_bad(table, tmp_path):
 def test_mistakes_are_sentences(table, graph, tmp_path):
     for arguments, message in [
         ([table], "--k is missing"),
-        ([table, "--k", 61], "--k 61 is more than there are to choose from, 60"),
+        ([table, "--k", 61], "--k is 61, more than there are to choose from, 60"),
         ([table, "--k", 0], "--k must be"),
         ([table, "--k", 2, "--function", "facility"], "did you mean 'facility-location'"),
         ([table, "--groups", "kind"], "go together"),
         ([table, "--groups", "sort", "--per-group", 1], "no column 'sort'"),
-        ([table, "--groups", "kind", "--per-group", 1, "--k", 99], "--k 99 is more than 1 of each group add up to"),
+        ([table, "--groups", "kind", "--per-group", 1, "--k", 99], "--k is 99, more than 1 of each group add up to"),
         ([table, "--k", 2, "--out", tmp_path / "rows.txt"], "must end in .csv or .parquet or .npy"),
         ([table, "--k", 2, "--plot", tmp_path / "map.bmp"], "must end in"),
         ([tmp_path / "none.csv", "--k", 2], "none.csv"),
@@ -480,7 +480,7 @@ def test_neighbours_are_said(tmp_path, monkeypatch):
 def test_a_text_without_a_header(tmp_path, never_selects):
     source = tmp_path / "data.csv"
     source.write_text("1.5;2\n3;4\n")
-    assert "or say --no-header" in complaint(source, "--k", 1, "--delimiter", ";")
+    assert "or give --no-header" in complaint(source, "--k", 1, "--delimiter", ";")
     assert "--delimiter must be one character" in complaint(source, "--k", 1, "--delimiter", ";;")
 
 
@@ -493,24 +493,3 @@ def test_nothing_is_cut_in_a_narrow_terminal(table, width):
     assert max(map(len, outcome.stdout.splitlines())) <= width
     for word in ("upper bound on the best", "the better set came from", "name (text)"):
         assert word in outcome.stdout
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("per_group must be at least 1", "--per-group must be at least 1"),
-        ("groups and per_group go together", "--groups and --per-group go together"),
-        ("k=61 is more", "--k 61 is more"),
-        ("key must be a seed", "--seed must be a seed"),
-        ("give probability='column' if", "give --probability column if"),
-        ("leave scale=True out", "leave --scale out"),
-        ("columns= takes it", "--columns takes it"),
-        ("say header=False", "say --no-header"),
-        ("the columns are few, k of them", "the columns are few, k of them"),
-        ("keys.csv has no column 'k'", "keys.csv has no column 'k'"),
-    ],
-)
-def test_arguments_become_options(said, shown):
-    from onesfw.cli.select_command import by_option
-
-    assert by_option(said) == shown

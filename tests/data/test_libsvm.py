@@ -169,11 +169,11 @@ BAD = {
     "1 1:1 2": "'2' is not of the form index:value",
     "1 1:1 b:2": "'b' in 'b:2' is not a whole number",
     "1 1:one": "the value 'one' of feature 1 is not a number",
-    "1 0:1": "it has a feature 0, but indices count from 1; give --zero-based",
+    "1 0:1": "it has a feature 0, but indices count from 1; give zero_based",
     "1 -3:1": "the index -3 is negative",
     "1 3:1 2:1": "feature 2 comes after feature 3; indices must rise",
     "1 2:1 2:1": "feature 2 comes after feature 2",
-    "1 41:1": "feature 41 is beyond the last one, 40; give a larger --features",
+    "1 41:1": "feature 41 is beyond the last one, 40; give a larger features",
     "1 99999999999:1": "feature 99999999999 is beyond the last one",
     "1 3:nan": "the value 'nan' of feature 3 is not finite",
     "1 3:-inf": "the value '-inf' of feature 3 is not finite",
@@ -192,7 +192,7 @@ def test_a_bad_line_is_named_wherever_it_is(line, where, svm, tmp_path):
     with pytest.raises(ValueError, match=rf"bad.svm, line {where + 1}: ") as caught:
         everything(libsvm(source))
     assert BAD[line] in str(caught.value)
-    assert "--skip-bad" in str(caught.value)
+    assert "skip_bad" in str(caught.value)
     skipping = libsvm(source, skip=True)
     rows, labels = everything(skipping)
     assert skipping.bad.count == 1
@@ -274,14 +274,20 @@ def test_labels_of_a_file(text, options, labels, tmp_path):
 def test_labels_that_do_not_fit(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"a.svm: the only label is 1, and two are needed"):
         prepare(written(tmp_path, b"1 1:1\n"), ReadOptions())
-    with pytest.raises(ValueError, match=r"a.svm, line 3: there are more labels than two, 1, 2, 3 among them"):
-        prepare(written(tmp_path, b"1 1:1\n2 1:1\n3 1:1\n"), ReadOptions())
-    with pytest.raises(ValueError, match="the only label is -1, and two are needed; name both with --labels"):
+    prepared, _ = prepare(written(tmp_path, b"3 1:1\n2 1:1\n1 1:1\n"), ReadOptions())
+    assert prepared.labels == (1.0, 2.0, 3.0)
+    with pytest.raises(ValueError, match=r"3 different targets, 0.5 among them, are no classes; .* loss squared"):
+        prepare(written(tmp_path, b"0.5 1:1\n2 1:1\n1 1:1\n"), ReadOptions())
+    with pytest.raises(ValueError, match="there are more than 1,000 labels"):
+        prepare(written(tmp_path, b"".join(b"%d 1:1\n" % i for i in range(1001))), ReadOptions(features=1))
+    with pytest.raises(ValueError, match="the only label is -1, and two are needed; name all with labels"):
         prepare(stdin_of(b"-1 1:1\n" * 300 + b"1 1:1\n", monkeypatch), ReadOptions(features=1))
-    with pytest.raises(ValueError, match="--features is needed"):
+    with pytest.raises(ValueError, match="features is needed"):
         prepare(stdin_of(b"-1 1:1\n", monkeypatch), ReadOptions())
-    for text in ("1", "1,1", "1,2,3", "a,b"):
-        with pytest.raises(ValueError, match="--labels"):
+    assert parse_labels("1,2,3", words=False) == (1.0, 2.0, 3.0)
+    assert parse_labels(["b", "a"], words=True) == ("b", "a")
+    for text in ("1", "1,1", "1,2,1", "1,,2", "a,b"):
+        with pytest.raises(ValueError, match="labels"):
             parse_labels(text, words=False)
     assert [show(label) for label in (1.0, 0.5, "a", 1 / 3, 1e300)] == [
         "1",
@@ -294,7 +300,9 @@ def test_labels_that_do_not_fit(tmp_path, monkeypatch):
 
 def test_a_third_label_is_named_in_a_later_block(tmp_path):
     text = b"1 1:1\n2 1:1\n" * 150 + b"3 1:1\n" + b"1 1:1\n" * 9
-    with pytest.raises(ValueError, match=r"line 301: its label is 3, and the two labels are 1 and 2"):
+    with pytest.raises(
+        ValueError, match=r"line 301: its label is 3, and the labels are 1 and 2 .name them all with labels"
+    ):
         list(Passes(written(tmp_path, text), ReadOptions(features=1), buffer=10).chunks())
     skipping = Passes(written(tmp_path, text), ReadOptions(features=1, skip_bad=True), buffer=10)
     assert sum(map(len, skipping.chunks())) == 309
@@ -337,11 +345,11 @@ def test_prepared_survives_json(svm):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"format": "svm"}, "--format='svm' is not known"),
-        ({"strings": "dummy"}, "--strings"),
-        ({"hash_bits": 40}, "--hash-bits must be at most 30"),
-        ({"features": 0}, "--features"),
-        ({"delimiter": "::"}, "--delimiter must be one character"),
+        ({"format": "svm"}, "format='svm' is not known"),
+        ({"strings": "dummy"}, "strings"),
+        ({"hash_bits": 40}, "hash_bits must be at most 30"),
+        ({"features": 0}, "features"),
+        ({"delimiter": "::"}, "delimiter must be one character"),
     ],
 )
 def test_options_that_make_no_sense(options, words, svm):

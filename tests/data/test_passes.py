@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 from data_checks import SMALL, stdin_of, svm_file
 
-from onesfw.data import blocks, cache, chunks, passes, shuffle
+from onesfw.data import blocks, cache, chunks, passes
 from onesfw.data.batch import csr
 from onesfw.data.blocks import Input
 from onesfw.data.passes import Passes
@@ -82,7 +82,7 @@ def cached(svm, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [({"normalize": True}, "--normalize"), ({"zero_based": True}, "--zero-based"), ({"float64": True}, "--float64")],
+    [({"normalize": True}, "normalize"), ({"zero_based": True}, "zero_based"), ({"float64": True}, "float64")],
 )
 def test_a_cache_of_other_options_is_written_anew(options, named, cached):
     told = []
@@ -235,7 +235,7 @@ def test_memory_does_not_grow_with_the_stream(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_shuffled_chunks(dtype):
-    shuffler, rng = shuffle.Shuffler(), np.random.default_rng(0)
+    shuffler, rng = chunks.Shuffler(), np.random.default_rng(0)
     for n in (50, 7, 90):
         rows = scipy.sparse.random(n, 20, 0.3, format="csr", random_state=rng, dtype=dtype)
         chunk = chunks.Chunk(csr(rows.data, rows.indices, rows.indptr, 20), np.arange(float(n)), (0, 0))

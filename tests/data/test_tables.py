@@ -137,7 +137,7 @@ def test_parquet_is_read_on_where_it_stopped(tmp_path):
 
 
 BAD_LINES = {
-    "7,abc,true,Oslo,much": "column 'age': 'abc' is not a finite number; name the column in --categorical",
+    "7,abc,true,Oslo,much": "column 'age': 'abc' is not a finite number; name the column in categorical",
     "7,,true,Oslo,much": "column 'age': a value is missing",
     "7,inf,true,Oslo,much": "column 'age': 'inf' is not a finite number",
     "7,nan,true,Oslo,much": "column 'age': 'nan' is not a finite number",
@@ -200,14 +200,14 @@ def test_a_label_that_comes_late_is_found_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        (b"a,b\n1,2\n", {}, "--target is needed: which column is to be predicted\\? The columns are a, b"),
-        (b"age,b\n1,2\n", {"target": "aeg"}, "--target: .* has no column 'aeg'; did you mean 'age'"),
+        (b"a,b\n1,2\n", {}, "target is needed: which column is to be predicted\\? The columns are a, b"),
+        (b"age,b\n1,2\n", {"target": "aeg"}, "target: .* has no column 'aeg'; did you mean 'age'"),
         (b"a,b\n1,2\n", {"target": "a", "drop": ("b",)}, "no column is left"),
         (b"a,a\n1,2\n", {"target": "a"}, "two columns 'a'"),
-        (b"a,b,c\n1,,3\n2,,3\n", {"target": "a"}, "column 'b' is empty in the first rows; leave it out with --drop b"),
+        (b"a,b,c\n1,,3\n2,,3\n", {"target": "a"}, "column 'b' is empty in the first rows; leave it out with drop"),
         (b"a,b\n1,2020-01-01\n2,2020-01-02\n", {"target": "a"}, "column 'b' holds values of type date32"),
         (b"a,b\nx,2\ny,3\n", {"target": "a", "classify": False}, "holds words, and this loss needs numbers"),
-        (b"a,b\n1,2\n2,2\n3,3\n", {"target": "a"}, "line 4: there are more labels than two"),
+        (b"a,b\n1,2\n2,2\n3.5,3\n", {"target": "a"}, "3 different targets, 3.5 among them, are no classes"),
     ],
 )
 def test_tables_that_cannot_be_learnt(text, options, words, tmp_path):

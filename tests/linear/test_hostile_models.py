@@ -14,7 +14,7 @@ from onesfw.sklearn import OneSFWClassifier, OneSFWRegressor
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4))
 Y = np.where(X[:, 0] > 0, 1.0, -1.0)
-SETTINGS = ("n_features", "loss", "constraint", "radius", "schedule", "intercept", "huber")
+SETTINGS = ("n_features", "loss", "constraint", "radius", "schedule", "intercept", "delta")
 PARAMETERS = sorted(set(OneSFWClassifier().get_params()) - {"verbose", "n_jobs"})
 
 

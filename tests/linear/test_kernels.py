@@ -7,9 +7,10 @@ from dense_reference import dense_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onesfw.linear import CONSTRAINTS, LOSSES, SCHEDULES, Learner, Settings, evaluate, examples
-from onesfw.linear.largest import bounds_for, find_largest
-from onesfw.linear.presets import Schedule
+from onesfw.linear import CONSTRAINTS, LOSSES, Learner, Settings, Start, evaluate, examples
+from onesfw.linear.constraints import CLASSES
+from onesfw.linear.one_hot import MANY_SHIFT, ONE_SHIFT, bounds_for, find_largest
+from onesfw.schedules import PRESETS, Preset, Schedule, harmonic, inverse
 
 STEPS = 100_000
 
@@ -31,7 +32,8 @@ def compare(matrix, targets, settings, order, *, weights=None, sag=False, schedu
     if schedule is not None:
         learner.schedule = schedule
     learner.learn(matrix, targets, weights, order)
-    rates = learner.schedule.etas(1, len(order)), learner.schedule.rhos(1, len(order))
+    t = np.arange(1, len(order) + 1)
+    rates = learner.schedule.eta(t, 0), learner.schedule.rho(t, 0)
     x, b, d = dense_run(
         matrix.toarray().astype(float), targets, weights, order, *rates, learner.schedule.adaptive, sag,
         settings.loss, settings.constraint, settings.radius, settings.intercept or (0.0, 0.0),
@@ -43,7 +45,7 @@ def compare(matrix, targets, settings, order, *, weights=None, sag=False, schedu
     return learner
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", PRESETS)
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_agrees_with_the_dense_algorithm(constraint, schedule):
     matrix, targets = problem()
@@ -67,16 +69,11 @@ def test_sag_agrees_with_the_dense_algorithm(constraint):
     compare(matrix, targets, Settings(40, "logistic", constraint, 3.0, intercept=(-1.0, 2.0)), order, sag=True)
 
 
-class Falling(Schedule):
+def falling(adaptive):
     """η and ρ that let the scales underflow every few hundred steps."""
-
-    def etas(self, first, steps):
-        t = np.arange(first, first + steps)
-        return np.where(t == 1, 1.0, np.where(t % 3 == 0, 0.9, 1e-3))
-
-    def rhos(self, first, steps):
-        t = np.arange(first, first + steps)
-        return np.where(t <= 2, 1.0, np.where(t % 5 == 0, 0.95, 1e-3))
+    eta = Schedule("", lambda t, T: np.where(t == 1, 1.0, np.where(t % 3 == 0, 0.9, 1e-3)))
+    rho = Schedule("", lambda t, T: np.where(t <= 2, 1.0, np.where(t % 5 == 0, 0.95, 1e-3)))
+    return Preset("falling", eta, rho, adaptive)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
@@ -85,7 +82,7 @@ def test_agrees_across_renormalisation(constraint, adaptive):
     matrix, targets = problem(5)
     # With an adaptive ρ steps of 0.9 make a chaotic map: two dense runs that differ by 1e-13 part after 10,000 steps.
     order = np.random.default_rng(6).integers(0, 300, 3_000 if adaptive else 20_000)
-    compare(matrix, targets, Settings(40, "logistic", constraint, 3.0), order, schedule=Falling("", "", 1, 1, adaptive))
+    compare(matrix, targets, Settings(40, "logistic", constraint, 3.0), order, schedule=falling(adaptive))
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
@@ -93,7 +90,13 @@ def test_fast_forgetting_in_the_l2_ball_and_others(constraint):
     """ρ = 20/t: without rebasing the parts of x in the l2 ball cancel and the error reaches 1e55."""
     matrix, targets = problem(7)
     order = np.random.default_rng(8).integers(0, 300, STEPS)
-    compare(matrix, targets, Settings(40, "logistic", constraint, 3.0), order, schedule=Schedule("", "", 2.0, 20.0))
+    compare(
+        matrix,
+        targets,
+        Settings(40, "logistic", constraint, 3.0),
+        order,
+        schedule=Preset("", harmonic(2.0, 1.0), inverse(20.0)),
+    )
 
 
 def awkward(name):
@@ -155,18 +158,76 @@ def test_many_blocks_and_groups():
         compare(matrix, targets, Settings(20_000, "logistic", constraint, 30.0, "c2"), order)
 
 
-@given(st.integers(1, 70_000), st.integers(0, 10_000), st.booleans())
-def test_find_largest_is_argmax(size, seed, symmetric):
+@given(st.integers(1, 70_000), st.integers(0, 10_000), st.booleans(), st.sampled_from([1, 3]))
+def test_find_largest_is_argmax(size, seed, symmetric, models):
     rng = np.random.default_rng(seed)
     g = rng.integers(-3, 4, size).astype(float)  # many ties
-    blocks, groups = bounds_for(size)
+    blocks, groups = bounds_for(size, models)
     blocks[:], groups[:] = 5.0, 9.0  # any upper bounds will do
     keys = np.abs(g) if symmetric else -g
-    assert find_largest(g, symmetric, blocks, groups) == np.argmax(keys)
+    shift = ONE_SHIFT if models == 1 else MANY_SHIFT
+    assert find_largest(g, symmetric, blocks[:, 0], groups[:, 0], shift) == np.argmax(keys)
+
+
+def models_apart(matrix, targets, settings, order, sag):
+    """Each model of the settings learnt alone."""
+    for i in range(settings.models):
+        alone = Settings(
+            settings.n_features, settings.loss, settings.constraint, float(settings.radii[i]), settings.schedule,
+            None if settings.intervals is None else settings.intervals[i],
+        )  # fmt: skip
+        learner = Learner(alone, rows=len(targets) if sag else None)
+        yield learner, learner.learn(matrix, settings.targets_of(targets, i), order=order)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", ["paper", "adaptive", "sag"])
+@pytest.mark.parametrize("of", ["classes", "radii"])
+def test_models_side_by_side_are_each_what_they_are_alone(constraint, schedule, of):
+    rng = np.random.default_rng(30)
+    matrix, targets = problem(30, columns=700, density=0.02)
+    order, sag = rng.integers(0, 300, 4_000), schedule == "sag"
+    name = None if sag else schedule
+    if of == "classes":
+        targets = rng.integers(0, 5, 300).astype(float)
+        intervals = tuple((-1.0 - i, 0.5 * i) for i in range(5))
+        settings = Settings(700, "logistic", constraint, 3.0, name, intervals, labels=(0, 1, 2, 3, 4))
+    else:
+        settings = Settings(700, "logistic", constraint, (0.5, 2.0, 8.0), name)
+    together = Learner(settings, rows=300 if sag else None)
+    data = examples(matrix, targets, None, 700, settings.loss_function, settings.labels)
+    losses = together.learn_examples(data, order)
+    alone = list(models_apart(matrix, targets, settings, order, sag))
+    np.testing.assert_array_equal(together.coefs, [learner.coef for learner, _ in alone])
+    np.testing.assert_array_equal(together.intercepts, [learner.intercept for learner, _ in alone])
+    np.testing.assert_array_equal(losses, [loss for _, loss in alone])
+    again = Learner.from_tensors(settings, together.tensors())
+    np.testing.assert_array_equal(again.coefs, together.coefs)
+
+
+def test_models_side_by_side_agree_across_renormalisation():
+    matrix, targets = problem(31)
+    order = np.random.default_rng(32).integers(0, 300, 3_000)
+    for constraint in CONSTRAINTS:
+        settings = Settings(40, "logistic", constraint, (1.0, 3.0))
+        together, alone = Learner(settings), Learner(Settings(40, "logistic", constraint, 3.0))
+        together.schedule = alone.schedule = falling(False)
+        together.learn(matrix, targets, order=order)
+        alone.learn(matrix, targets, order=order)
+        np.testing.assert_array_equal(together.coefs[1], alone.coef, err_msg=constraint)
+
+
+def test_a_set_is_the_same_by_its_word_and_by_its_class():
+    import onesfw as fw
+
+    assert sorted(CLASSES.values()) == sorted(CONSTRAINTS)
+    for name, word in CLASSES.items():
+        assert hasattr(fw.sets, name)
+        assert Settings(3, constraint=name).constraint == word
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("schedule", PRESETS)
 def test_a_stream_may_be_cut_anywhere(constraint, schedule):
     matrix, targets = problem(14, rows=400)
     settings = Settings(40, "logistic", constraint, 2.0, schedule, intercept=(-1.0, 1.0))
@@ -194,7 +255,7 @@ def test_float32_rows_are_read_as_they_are(constraint):
     ("constraint", "set_name"),
     [("l1", "L1Ball"), ("l2", "L2Ball"), ("simplex", "Simplex"), ("nonnegative_l1", "SubSimplex")],
 )
-@pytest.mark.parametrize("schedule", ["paper", "adaptive"])
+@pytest.mark.parametrize("schedule", PRESETS)
 def test_agrees_with_the_jax_engine(constraint, set_name, schedule):
     import jax.numpy as jnp
 
@@ -210,7 +271,7 @@ def test_agrees_with_the_jax_engine(constraint, set_name, schedule):
             lambda x, row: jnp.logaddexp(0.0, -row[1] * (row[0] @ x)), (matrix.toarray(), targets), indices=order
         ),
         getattr(fw.sets, set_name)(3.0), x0, steps=len(order), evaluate=False,
-        algorithm=fw.one_sfw() if schedule == "paper" else fw.one_sfw(rho="adaptive", eta=lambda t: 2 / (t + 1)),
+        algorithm=fw.one_sfw(schedule=schedule),
     )  # fmt: skip
     learner = Learner(settings)
     learner.learn(matrix, targets, order=order)
@@ -223,7 +284,7 @@ def test_a_warm_start_is_kept(constraint):
     settings = Settings(40, "logistic", constraint, 2.0, intercept=(-1.0, 1.0))
     first = Learner(settings)
     first.learn(matrix, targets, order=np.random.default_rng(20).integers(0, 300, 20_000))
-    second = Learner(settings, start=(first.coef, first.intercept), t0=first.steps)
+    second = Learner(settings, start=Start(first.coefs, first.intercepts, first.steps))
     np.testing.assert_array_equal(second.coef, first.coef) if constraint != "linf" else None
     second.learn(matrix[:1], targets[:1])
     assert np.abs(second.coef - first.coef).max() <= 2 * 2 * 2.0 / 20_000
@@ -243,7 +304,7 @@ def test_the_gap_is_the_largest_first_order_decrease(constraint):
         m = targets * (matrix @ x + b)
         return np.average(np.logaddexp(0, -m), weights=weights)
 
-    value, gap = evaluate(settings, data, x, b)
+    (value,), (gap,) = evaluate(settings, data, x, b)
     assert value == pytest.approx(objective(x, b), rel=1e-12)
     step = 1e-6
     gradient = np.array([(objective(x + step * e, b) - objective(x - step * e, b)) / (2 * step) for e in np.eye(40)])
@@ -299,7 +360,12 @@ def test_poisson_overflow_is_a_sentence():
         ({"intercept": (1.0, 0.0)}, "intercept"),
         ({"intercept": (0.0, np.inf)}, "intercept"),
         ({"n_features": 0}, "n_features"),
-        ({"huber": -1.0}, "huber"),
+        ({"delta": -1.0}, "delta"),
+        ({"radius": (1.0, 0.0)}, "radius"),
+        ({"radius": (1.0, 2.0), "labels": (0, 1, 2)}, "radius and labels"),
+        ({"loss": "squared", "labels": (0, 1, 2)}, "labels"),
+        ({"radius": (1.0, 2.0), "intercept": ((0.0, 1.0),)}, "intercept"),
+        ({"n_features": 2**40}, "n_features"),
     ],
 )
 def test_bad_settings_name_the_argument(change, message):

@@ -19,15 +19,15 @@ def data(seed=0, rows=1_500, columns=60):
 
 def test_each_model_is_what_its_row_says():
     X, y = data()
-    path = fw.radius_path(X, y, [10.0, 1.0, 30.0], passes=20)
+    path = fw.radius_path(X, y, [10.0, 1.0, 30.0], passes=20, intercept=False)
     np.testing.assert_array_equal(path.radii, [1.0, 10.0, 30.0])
     assert (np.abs(path.coefs.toarray()).sum(axis=1) <= path.radii * (1 + 1e-9)).all()
     assert (np.diff(path.train_loss) < 0).all()
     np.testing.assert_array_equal(path.nonzeros, np.diff(path.coefs.indptr))
     train = examples(X, np.where(y == "yes", 1.0, -1.0), None, 60, LOSSES["logistic"])
-    others = fw.radius_path(X, y, [1.0, 10.0, 30.0], passes=20, validation=(X, y))
+    others = fw.radius_path(X, y, [1.0, 10.0, 30.0], passes=20, validation=(X, y), intercept=False)
     for i, radius in enumerate(others.radii):
-        value, gap = evaluate(Settings(60, radius=float(radius)), train, others.coefs[[i]].toarray()[0])
+        (value,), (gap,) = evaluate(Settings(60, radius=float(radius)), train, others.coefs[[i]].toarray()[0])
         assert others.train_loss[i] == pytest.approx(value) == pytest.approx(others.validation_loss[i])
         assert others.gap[i] == pytest.approx(gap)
 
@@ -54,7 +54,7 @@ def test_every_set_and_an_intercept(constraint):
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     # Most features speak for a tumour that is malignant, class 0: turned round, non-negative coefficients will do.
-    path = fw.radius_path(X, 1 - y, [0.3, 1.0, 3.0], constraint=constraint, fit_intercept=True, passes=20)
+    path = fw.radius_path(X, 1 - y, [0.3, 1.0, 3.0], constraint=constraint, passes=20)
     assert (path.train_loss < 0.6).all()
     assert (path.validation_loss < 0.6).all()
 
@@ -68,6 +68,26 @@ def test_the_table_and_the_picture(tmp_path):
     target = tmp_path / "path.png"
     path.plot(target)
     assert target.read_bytes().startswith(b"\x89PNG")
+    assert "data:image/png;base64," in path._repr_html_()
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    assert path.plot(ax=ax) is ax.figure
+
+
+def test_a_path_is_saved_and_loaded(tmp_path):
+    X, y = data(4)
+    path = fw.radius_path(X, y, [1.0, 5.0], passes=2)
+    path.save(tmp_path / "path")
+    again = fw.linear.RadiusPath.load(tmp_path / "path")
+    assert str(again) == str(path)
+    assert again.settings == path.settings
+    np.testing.assert_array_equal(again.coefs.toarray(), path.coefs.toarray())
+    damaged = bytearray((tmp_path / "path").read_bytes())
+    damaged[-1] ^= 1
+    (tmp_path / "path").write_bytes(damaged)
+    with pytest.raises(ValueError, match="does not match its SHA-256"):
+        fw.linear.RadiusPath.load(tmp_path / "path")
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,14 @@ from onesfw.schedules.rates import Schedule
 from onesfw.schedules.sizes import Batches, as_sizes
 from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, Step
 
-ADAPTIVE = Schedule("adaptive", schedules.power(1.0).function)
-
 PRESETS: dict[str, tuple[Schedule, Schedule, Step, str]] = {
     CONVEX: (schedules.power(1.0), schedules.harmonic(), FrankWolfeStep(), "last"),
     NONCONVEX: (schedules.power(2 / 3), schedules.horizon_power(2 / 3), FrankWolfeStep(), "random"),
     DR_SUBMODULAR: (schedules.power(1.0), schedules.horizon_power(1.0), ContinuousGreedyStep(), "last"),
 }
 
-PAPER, TUNED = "paper", "tuned"
-SCHEDULES = (PAPER, TUNED)
+PAPER = "paper"
+SCHEDULES = tuple(schedules.PRESETS)
 
 OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {"difference": SameSample, "hessian": Hessian}
 NON_OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {
@@ -55,9 +53,10 @@ def one_sfw(
         setting: "convex", "nonconvex" or "dr_submodular".
         correction: None for Algorithm 2 on oblivious objectives and "hessian" on the others; "hessian", "difference",
             "importance", or "as_printed" (the paper's literal text, for the record).
-        schedule: "paper", the theorem's; "tuned" (convex only), η = 1/t with ρ = "adaptive", a heuristic of this
-            library without a theorem. The study in docs/evidence.md finds it no worse than 1.3 times the paper's error
-            on any of its problems, and over 3 times better where the set is large or every sample agrees.
+        schedule: "paper", the theorem's. In the convex setting also heuristics of this library, without a theorem:
+            "tuned", η = 1/t with ρ = "adaptive", which the study in docs/evidence.md finds no worse than 1.3 times the
+            paper's error on any of its problems, and over 3 times better where the set is large or every sample agrees;
+            "adaptive", η = 2/(t+1) with ρ = "adaptive"; "c2" and "c4", η = 2/(t+1) with ρ = 2/(t−1) or 4/(t−1).
         rho: a number, a function of t or (t, T), or "adaptive"; None for the schedule's.
         eta: a number or a function of t or (t, T); None for the schedule's.
         batch: samples averaged in each step: a whole number, or a function of t or (t, T).
@@ -67,10 +66,13 @@ def one_sfw(
     """
     choose_setting(setting, PRESETS, "one_sfw")
     choose(schedule, SCHEDULES, "schedule")
-    if schedule == TUNED and setting != CONVEX:
-        raise ValueError(f"schedule='tuned' was found on convex problems; setting={setting!r} takes 'paper'")
+    if schedule != PAPER and setting != CONVEX:
+        raise ValueError(f"schedule={schedule!r} was found on convex problems; setting={setting!r} takes 'paper'")
     preset_rho, preset_eta, step, output = PRESETS[setting]
-    rho = "adaptive" if rho is None and schedule == TUNED else rho
+    if schedule != PAPER:
+        preset = schedules.PRESETS[schedule]
+        preset_rho, preset_eta = preset.rho, preset.eta
+        rho = "adaptive" if rho is None and preset.adaptive else rho
     adaptive = isinstance(rho, str)
     if adaptive:
         choose(rho, ("adaptive",), "rho")
@@ -90,7 +92,7 @@ def one_sfw(
         setting=setting,
         estimator=estimator,
         step=step,
-        rho=ADAPTIVE if adaptive else preset_rho if rho is None else schedules.as_schedule(rho, "rho"),
+        rho=schedules.ADAPTIVE if adaptive else preset_rho if rho is None else schedules.as_schedule(rho, "rho"),
         eta=given_or(eta, preset_eta, "eta"),
         output=output,
         t0=whole_number(t0, "t0", 0),

@@ -1,32 +1,75 @@
-"""Errors on the command line: one sentence on the error stream, exit code 2."""
+"""Errors and warnings on the command line: one sentence on the error stream; a mistake has exit code 2."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
 INTERRUPTED = 130
 MISTAKE = 2
+BROKEN_DOWN = 1
 
 
 @contextmanager
-def sentences(traceback: bool) -> Iterator[None]:
-    """Turn whatever goes wrong inside into a sentence and an exit code; with `traceback`, let it through."""
+def sentences(traceback: bool, command: Callable[..., Any] | None = None, **spelling: str) -> Iterator[None]:
+    """Turn whatever goes wrong inside into a sentence and an exit code; with `traceback`, let it through.
+
+    Inside, messages call arguments by the options of `command`: `radius` is `--radius`. `spelling` adds those whose
+    option has another name.
+    """
+    from onesfw.arguments import spelled
+
+    names = ({} if command is None else options_of(command)) | spelling
     try:
-        yield
+        with spelled(names), warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = show_warning
+            yield
     except (typer.Exit, BrokenPipeError):
         raise
     except KeyboardInterrupt:
         print("onesfw: interrupted before the first step", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
+    except FloatingPointError as error:
+        if traceback:
+            raise
+        say(str(error))
+        raise typer.Exit(BROKEN_DOWN) from None
     except Exception as error:  # a user's file may raise anything
         if traceback:
             raise
-        print(f"onesfw: {sentence(error)}", file=sys.stderr)
+        say(sentence(error))
         raise typer.Exit(MISTAKE) from None
+
+
+def options_of(command: Callable[..., Any]) -> dict[str, str]:
+    """The options of a command by the names of its parameters: what `radius` is called on the command line."""
+    found = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        declared = getattr(parameter.default, "param_decls", None)
+        if declared is None or type(parameter.default).__name__ != "OptionInfo":
+            continue
+        found[name] = declared[0].split("/")[0] if declared else f"--{name.replace('_', '-')}"
+    return found
+
+
+def say(text: str) -> None:
+    """A sentence on the error stream."""
+    print(f"onesfw: {text}", file=sys.stderr)
+
+
+def show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """A warning as a sentence."""
+    say(str(message))
 
 
 def sentence(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""`onesfw fit`: train a sparse linear model from a file or a stream, in bounded memory."""
+"""`onesfw fit`: parse the options, call `onesfw.linear.train`, print."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import sentences
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, say, sentence, sentences
 from onesfw.cli.solve_command import whole
 
 if TYPE_CHECKING:
-    from onesfw.linear.fitting import Outcome
+    from onesfw.linear.model import LinearModel
 
-INTERCEPT_BOUND = 10.0  # of the logit or the logarithm of a count
+MOST_SHOWN = 12  # labels whose confusion counts fit on a screen
+SPELLING = {"constraint": "--set", "format": "--format", "header": "--no-header", "source": "TRAIN", "test": "TEST"}
 EXAMPLES = """[bold]Examples[/bold]
 
 onesfw fit train.svm test.svm --radius 100 --passes 5 --model m.safetensors
 
 onesfw fit big.svm.gz --radius 100 --passes 20 --cache big.rows --checkpoint run --model m.safetensors
+
+onesfw fit "part-*.svm.gz" --radius 30 --model m.safetensors
 
 zcat part-*.gz | onesfw fit - --features 1e6 --labels 0,1 --radius 30 --model m.safetensors
 
@@ -37,7 +40,9 @@ FILE, MODEL, RUN, SHOW = "The file", "The model", "The run", "Output"
 
 
 def fit_command(
-    train: str = typer.Argument(..., metavar="TRAIN", help="The file to learn from; - is the standard input."),
+    train: str = typer.Argument(
+        ..., metavar="TRAIN", help="The file to learn from; a pattern in quotes for several; - is the standard input."
+    ),
     test: str = typer.Argument(None, metavar="TEST", help="A file to test on.", show_default=False),
     loss: str = typer.Option(
         "logistic", metavar="NAME", help="logistic, squared_hinge, squared, huber, poisson.", rich_help_panel=MODEL
@@ -47,17 +52,24 @@ def fit_command(
     ),
     radius: float = typer.Option(..., metavar="R", help="The largest norm of the coefficients.", rich_help_panel=MODEL),
     intercept: bool = typer.Option(
-        False, "--intercept", help="Learn an intercept too, in an interval around 0.", rich_help_panel=MODEL
+        True,
+        "--intercept/--no-intercept",
+        help="Learn an intercept too, in an interval around 0.",
+        rich_help_panel=MODEL,
     ),
     intercept_bound: float = typer.Option(
-        None, metavar="B", help="The interval is [−B, B]; 10 for labels and counts.", rich_help_panel=MODEL
+        None,
+        metavar="B",
+        help="The interval is [−B, B]; 10 for labels and counts, the radius for numbers.",
+        rich_help_panel=MODEL,
     ),
+    delta: float = typer.Option(1.0, metavar="D", help="Where the Huber loss turns linear.", rich_help_panel=MODEL),
     passes: Any = typer.Option("1", parser=whole, metavar="N", help="Passes over the file.", rich_help_panel=RUN),
-    schedule: str = typer.Option(None, metavar="NAME", help="paper, c2, c4, adaptive.", rich_help_panel=RUN),
+    schedule: str = typer.Option(None, metavar="NAME", help="paper, tuned, adaptive, c2, c4.", rich_help_panel=RUN),
     buffer: Any = typer.Option(
         "50000", parser=whole, metavar="ROWS", help="Rows shuffled together; 1: as they come.", rich_help_panel=RUN
     ),
-    seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of the shuffling.", rich_help_panel=RUN),
+    key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of the shuffling.", rich_help_panel=RUN),
     cache: Path = typer.Option(
         None, metavar="PATH", help="Keep the rows there in binary; later passes are fast.", rich_help_panel=RUN
     ),
@@ -98,7 +110,7 @@ def fit_command(
         False, "--no-header", help="CSV: there is no header; columns are 1, 2, ….", rich_help_panel=FILE
     ),
     labels: str = typer.Option(
-        None, metavar="A,B", help="The two labels, where the first rows have only one.", rich_help_panel=FILE
+        None, metavar="A,B,…", help="The labels, where the first rows do not have them all.", rich_help_panel=FILE
     ),
     normalize: bool = typer.Option(False, "--normalize", help="Scale rows to l2 norm 1.", rich_help_panel=FILE),
     float64: bool = typer.Option(False, "--float64", help="Read rows in double precision.", rich_help_panel=FILE),
@@ -109,68 +121,98 @@ def fit_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from.", rich_help_panel=SHOW),
 ) -> None:
     """Train a linear model under a norm constraint, one row at a time: a table of loss, accuracy, AUC and norm."""
-    with sentences(traceback), contextlib.redirect_stdout(sys.stderr):
-        from onesfw.arguments import choose, number, whole_number
-        from onesfw.data.prepare import ReadOptions
-        from onesfw.linear import CONSTRAINTS, LOSSES, SCHEDULES
-        from onesfw.linear.fitting import Plan, fit
+    with sentences(traceback, fit_command, **SPELLING):
+        with contextlib.redirect_stdout(sys.stderr):
+            from onesfw.linear import train as train_model
 
-        choose(loss, LOSSES, "--loss")
-        choose(set_name, CONSTRAINTS, "--set")
-        if schedule is not None:
-            choose(schedule, SCHEDULES, "--schedule")
-        plan = Plan(
-            loss, set_name, number(radius, "--radius", 0.0, strict=True), schedule,
-            interval(intercept, intercept_bound, loss), whole_number(passes, "--passes", 1),
-            whole_number(buffer, "--buffer", 1), whole_number(seed, "--seed", 0),
-        )  # fmt: skip
-        options = ReadOptions(
-            form, features, zero_based, target, strings, hash_bits, tuple(categorical), tuple(drop), delimiter,
-            not no_header, labels, LOSSES[loss].classifies, loss == "poisson", normalize, float64, skip_bad,
-        )  # fmt: skip
-        check_outputs(model, cache, [train, test])
-        outcome = fit(train, test, plan, options, cache, checkpoint, model, show=not (quiet or as_json))
-    if as_json:
-        print(json.dumps(outcome.figures, allow_nan=False))
-    else:
-        show(outcome)
-    raise typer.Exit(outcome.code)
-
-
-def interval(wanted: bool, bound: float | None, loss: str) -> tuple[float, float] | None:
-    """The interval of the intercept."""
-    from onesfw.arguments import number
-
-    if bound is not None:
-        bound = number(bound, "--intercept-bound", 0.0, strict=True)
-    elif wanted and loss in ("squared", "huber"):
-        raise ValueError(f"--intercept needs --intercept-bound with the {loss} loss: how large may the intercept be?")
-    elif wanted:
-        bound = INTERCEPT_BOUND
-    return None if bound is None else (-bound, bound)
+            check_outputs(model, cache, [train, test])
+            trained = train_model(
+                train, test=test, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
+                intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
+                cache=cache, checkpoint=checkpoint, progress=not (quiet or as_json), buffer=buffer, format=form,
+                features=features, zero_based=zero_based, labels=labels, strings=strings, hash_bits=hash_bits,
+                categorical=categorical, drop=drop, delimiter=delimiter, header=not no_header, normalize=normalize,
+                float64=float64, skip_bad=skip_bad,
+            )  # fmt: skip
+        raise typer.Exit(show(trained, train, test, model, as_json))
 
 
 def check_outputs(model: Path | None, cache: Path | None, inputs: list[str | None]) -> None:
-    """Raise a sentence where a file cannot be written, or would overwrite another one of the call."""
+    """Raise where the model cannot be written, or would overwrite another file of the call."""
     from onesfw.files import check_target
 
+    if model is None:
+        return
     taken = {os.path.realpath(path): "the data" for path in inputs if path not in (None, "-") and path is not None}
-    for option, path in (("--model", model), ("--cache", cache)):
-        if path is None:
-            continue
-        place = os.path.realpath(path)
-        if place in taken:
-            raise ValueError(f"{option} {path} would overwrite {taken[place]}; give another path")
-        taken[place] = option
-        check_target(path)
+    if cache is not None:
+        taken[os.path.realpath(cache)] = "--cache"
+    if os.path.realpath(model) in taken:
+        raise ValueError(f"--model {model} would overwrite {taken[os.path.realpath(model)]}; give another path")
+    check_target(model)
 
 
-def show(outcome: Outcome) -> None:
-    """The table of a run."""
+def show(trained: LinearModel, train: str, test: str | None, path: Path | None, as_json: bool) -> int:
+    """Write the model, print its figures, and return the exit code: a failure costs the code, not the figures."""
+    code = 0 if trained.training.finished else INTERRUPTED
+    written: str | None = None
+    if path is not None:
+        try:
+            trained.save(path)
+            written = str(path)
+        except (OSError, ValueError) as error:
+            say(sentence(error))
+            code = MISTAKE
+    if test is not None and trained.test is None and code == 0:
+        code = MISTAKE
+    if as_json:
+        print(json.dumps(content(trained, train, test, written), allow_nan=False))
+        return code
     from rich.console import Console
 
-    from onesfw.linear.tables import fit_table
+    from onesfw.results.show import boxed
 
-    Console().print(fit_table(outcome.figures))
-    if outcome.figures["model"]:
-        print(f"model: {outcome.figures['model']}")
+    console = Console()
+    console.print(boxed(f"{train}: {trained.title}", ("training", "result"), trained.rows()))
+    if trained.test is not None and trained.test.confusion is not None and len(trained.test.confusion) <= MOST_SHOWN:
+        console.print(boxed("test rows by label", *trained.test.confusion_rows()))
+    if written is not None:
+        print(f"model: {written}")
+    return code
+
+
+def content(trained: LinearModel, train: str, test: str | None, path: str | None) -> dict[str, Any]:
+    """The figures of a run, as JSON has them."""
+    import numpy as np
+
+    record, scores = trained.training, trained.test
+    return {
+        "train": train,
+        "test": test,
+        "finished": record.finished,
+        "loss": trained.loss,
+        "constraint": trained.constraint,
+        "radius": trained.radius,
+        "schedule": record.schedule,
+        "rows": record.rows,
+        "skipped": record.skipped,
+        "features": trained.n_features,
+        "passes": record.passes,
+        "steps": record.steps,
+        "labels": None if trained.labels is None else list(trained.labels),
+        "progressive_loss": record.progressive_loss,
+        "test_rows": None if scores is None else scores.rows,
+        "test_loss": None if scores is None else scores.loss,
+        "accuracy": None if scores is None else scores.accuracy,
+        "confusion": None if scores is None else scores.confusion,
+        "auc": None if scores is None else scores.auc,
+        "r2": None if scores is None else scores.r2,
+        "rmse": None if scores is None else scores.rmse,
+        "test_skipped": None if scores is None else scores.skipped,
+        "nonzeros": int(np.count_nonzero(trained.coef)),
+        "norm": trained.norm,
+        "intercept": np.asarray(trained.intercept).tolist(),
+        "seconds": record.seconds,
+        "pass_seconds": list(record.pass_seconds),
+        "compile_seconds": record.compile_seconds,
+        "model": path,
+    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import INTERRUPTED, MISTAKE, sentence, sentences
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, say, sentence, sentences
 from onesfw.cli.solve_command import whole
 
 if TYPE_CHECKING:
@@ -36,13 +35,6 @@ are compared by, others are carried along, and so is a column that looks like an
 it. [bold]Graphs[/bold] are text, two node numbers a line, and with --probability column an arc's probability. \
 [bold]Files[/bold] that --out and --plot name are replaced, whole or not at all, once the choice is made; DATA never \
 is. [bold]Exit codes[/bold]: 0 done, 2 a mistake in the call or the file, 130 Ctrl-C."""
-OPTIONS = {
-    "k": "--k", "key": "--seed", "function": "--function", "groups": "--groups", "per_group": "--per-group",
-    "columns": "--columns", "drop": "--drop", "scale": "--scale", "neighbors": "--neighbors", "items": "--items",
-    "delimiter": "--delimiter", "probability": "--probability", "directed": "--directed", "steps": "--steps",
-    "batch": "--batch", "polish": "--polish",
-}  # fmt: skip
-ANY = "|".join(OPTIONS)
 
 
 def probability(text: str) -> float | str:
@@ -110,7 +102,8 @@ def select_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Choose rows that represent a table, or seeds in a network, and certify how good the choice is."""
-    with sentences(traceback), interruptible(), named_by_option():
+    spelling = {"key": "--seed", "probability": "--probability", "header": "--no-header"}
+    with sentences(traceback, select_command, **spelling), interruptible():
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.submodular.from_files import select_nodes, select_rows
 
@@ -145,31 +138,8 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print("onesfw: interrupted; nothing was chosen", file=sys.stderr)
+        say("interrupted; nothing was chosen")
         raise typer.Exit(INTERRUPTED) from None
-
-
-@contextlib.contextmanager
-def named_by_option() -> Iterator[None]:
-    """A mistake in an argument becomes one in the option that gave it."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if type(error) not in (ValueError, TypeError):
-            raise
-        raise type(error)(by_option(str(error))) from error
-
-
-def by_option(text: str) -> str:
-    """A sentence about arguments as one about options: `per_group` is --per-group, function='coverage' --function
-    coverage."""
-    text = re.sub(r"\bheader=False\b", "--no-header", text)
-    text = re.sub(rf"\b({ANY})=True\b", lambda found: OPTIONS[found[1]], text)
-    text = re.sub(rf"\b({ANY})='([^']*)'", lambda found: f"{OPTIONS[found[1]]} {found[2]}", text)
-    text = re.sub(rf"\b({ANY})=(?=[\w-])", lambda found: f"{OPTIONS[found[1]]} ", text)
-    text = re.sub(rf"\b({ANY})=", lambda found: OPTIONS[found[1]], text)
-    text = re.sub(r"\bper_group\b", "--per-group", text)
-    return re.sub(rf"^({ANY})(?=[ :])", lambda found: OPTIONS[found[1]], text)
 
 
 def listed(names: list[str]) -> list[str]:
@@ -211,7 +181,7 @@ def show(result: Selection, name: str, out: Path | None, plot: Path | None, as_j
     written: dict[str, str | None] = {"out": None, "plot": None}
     if not quiet:
         for note in result.notes:
-            print(f"onesfw: {by_option(note)}", file=sys.stderr)
+            say(note)
     if not as_json:
         from rich.console import Console
 
@@ -233,7 +203,7 @@ def show(result: Selection, name: str, out: Path | None, plot: Path | None, as_j
             if place is not None:
                 print(f"{label}: {place}")
     for failure in failures:
-        print(f"onesfw: {failure}", file=sys.stderr)
+        say(failure)
     return MISTAKE if failures else 0
 
 
@@ -261,5 +231,5 @@ def content(result: Selection, name: str) -> dict[str, Any]:
         "certificate_seconds": result.certificate_seconds,
         "columns": list(result.columns),
         "left_out": [{"column": other.column, "reason": other.reason} for other in result.left_out],
-        "notes": [by_option(note) for note in result.notes],
+        "notes": list(result.notes),
     }

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
-Position = tuple[int, int]
-"""Where a source can be read on: bytes and lines before it in a text, batches and rows before it in Parquet."""
+from onesfw.arguments import named
+
+Position = tuple[int, ...]
+"""Where a source can be read on: bytes and lines before it in a text, batches and rows before it in Parquet, blocks and
+rows before it in a stream of blocks; before these, the number of the file where there are several."""
 START: Position = (0, 0)
 
 
@@ -38,7 +41,9 @@ class BadRows:
     def add(self, place: str, reason: str) -> None:
         """Count a bad row, or raise its sentence."""
         if not self.skip:
-            raise ValueError(f"{self.name}, {place}: {reason}; mend it, or leave such rows out with --skip-bad")
+            raise ValueError(
+                f"{self.name}, {place}: {reason}; mend it, or leave such rows out with {named('skip_bad')}"
+            )
         self.count += 1
         if len(self.examples) < 3:
             self.examples.append(f"{place}: {reason}")

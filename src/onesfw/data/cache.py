@@ -1,12 +1,12 @@
 """A binary cache of rows: what the first pass read, memory-mapped for the passes after it.
 
 The file: a first line, the chunks' arrays, a JSON index with a SHA-256 of each chunk, and a tail with the index's
-length and SHA-256. It is written beside its place and moved there when it is whole.
+length and SHA-256. It is written beside its place and moved there when it is whole. Writing needs a Unix system, whose
+locks keep two runs from writing one cache.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import mmap
@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from onesfw.arguments import named
 from onesfw.data.batch import csr
 from onesfw.data.chunks import Chunk
 from onesfw.files import check_target
@@ -37,11 +38,16 @@ class CacheWriter:
         self.partial = path.with_name(f".{path.name}.partial")
         self.file: BinaryIO = open(self.partial, "ab")  # noqa: SIM115
         try:
+            import fcntl
+
             # What a killed run left is taken over; what a living one writes is not.
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            self.file.close()
+            raise ValueError(f"{named('cache')} needs a Unix system, whose locks keep two runs apart") from None
         except OSError:
             self.file.close()
-            raise ValueError(f"another run is writing the cache {path}; wait for it, or give another --cache") from None
+            raise ValueError(f"another run is writing the cache {path}; wait for it, or give another path") from None
         self.file.truncate(0)
         self.file.write(MAGIC)
         self.place = len(MAGIC)
@@ -67,7 +73,7 @@ class CacheWriter:
             self.file.write(content)
         except OSError as error:
             raise OSError(
-                error.errno, f"the cache {self.path} cannot be written: {error.strerror}; give --cache elsewhere"
+                error.errno, f"the cache {self.path} cannot be written: {error.strerror}; give a path elsewhere"
             ) from error
         self.place += len(content)
 
@@ -147,7 +153,7 @@ class RowCache:
                 if hasher.hexdigest() != entry["sha256"]:
                     raise self.damaged()
                 self.sound[place] = True
-            yield Chunk(csr(data, indices, indptr, self.n_features), targets, (entry["end"][0], entry["end"][1]))
+            yield Chunk(csr(data, indices, indptr, self.n_features), targets, tuple(entry["end"]))
             self.release(entry)
 
     def release(self, entry: dict[str, Any]) -> None:
@@ -168,4 +174,4 @@ def refuse_stranger(path: Path) -> None:
         return
     with open(path, "rb") as file:
         if file.read(len(MAGIC)) != MAGIC and os.fstat(file.fileno()).st_size:
-            raise ValueError(f"--cache {path} is a file, but no cache of onesfw; give another path")
+            raise ValueError(f"{named('cache')}: {path} is a file, but no cache of onesfw; give another path")

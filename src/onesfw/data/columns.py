@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from onesfw.arguments import nearest
+from onesfw.arguments import named, nearest
 from onesfw.data.batch import salvage
 from onesfw.data.encoding import BOOLEAN, HASHED, NUMBER, ONE_HOT, TABLE, Column, Encoding, count_features
 from onesfw.data.tables import WORDS, CsvTable, ParquetTable
@@ -38,7 +39,7 @@ def kind_of(array: Any, name: str, typed: bool) -> str:
         return WORDS if typed else kind_of_words(array)
     what = "is empty in the first rows" if pa.types.is_null(kind) else f"holds values of type {kind}"
     raise ValueError(
-        f"column {name!r} {what}; leave it out with --drop {name}, or take it for words with --categorical {name}"
+        f"column {name!r} {what}; leave it out with {named('drop')}, or take it for words with {named('categorical')}"
     )
 
 
@@ -72,17 +73,18 @@ def make_encoding(
     drop: tuple[str, ...],
     normalize: bool,
     float64: bool,
+    others: Sequence[CsvTable | ParquetTable] = (),
 ) -> Encoding:
     """An encoding of all columns but the target and the dropped ones; reads the file once for categories."""
     rows = first_rows(table)
     shown = ", ".join(table.names[:20]) + (", …" if len(table.names) > 20 else "")
     if target is None:
-        raise ValueError(f"--target is needed: which column is to be predicted? The columns are {shown}")
-    for option, names in (("--target", (target,)), ("--categorical", categorical), ("--drop", drop)):
+        raise ValueError(f"{named('target')} is needed: which column is to be predicted? The columns are {shown}")
+    for option, names in (("target", (target,)), ("categorical", categorical), ("drop", drop)):
         for name in names:
             if name not in table.names:
                 hint = nearest(name, table.names) or f"; the columns are {shown}"
-                raise ValueError(f"{option}: {table.input.name} has no column {name!r}{hint}")
+                raise ValueError(f"{named(option)}: {table.input.name} has no column {name!r}{hint}")
     used = [name for name in table.names if name != target and name not in drop]
     if not used:
         raise ValueError("no column is left to predict from")
@@ -95,8 +97,10 @@ def make_encoding(
     found: dict[str, tuple[str, ...]] = {}
     if strings == ONE_HOT and words:
         if not table.input.repeatable:
-            raise ValueError("--strings onehot must read the categories first, and a stream can be read only once")
-        found = {name: tuple(values) for name, values in distinct_words(table, words).items()}
+            raise ValueError(
+                f"{named('strings')} onehot must read the categories first, and a stream can be read only once"
+            )
+        found = {name: tuple(values) for name, values in distinct_words([table, *others], words).items()}
     columns = tuple(
         Column(name, kind if kind != WORDS else ONE_HOT if strings == ONE_HOT else HASHED, found.get(name, ()))
         for name, kind in kinds.items()
@@ -108,17 +112,20 @@ def make_encoding(
     )  # fmt: skip
 
 
-def distinct_words(table: CsvTable | ParquetTable, names: list[str]) -> dict[str, list[str]]:
-    """The different words of these columns, sorted, from one reading of the file; bad rows are left to the source."""
+def distinct_words(tables: Sequence[CsvTable | ParquetTable], names: list[str]) -> dict[str, list[str]]:
+    """The different words of these columns, sorted, from one reading of the files; bad rows are left to the source."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table.settle(dict.fromkeys(names, WORDS))
     found: dict[str, set[str]] = {name: set() for name in names}
-    for piece in table.pieces():
-        for part in salvage(0, piece.count, piece.table, lambda row, error: None):
-            for name, words in found.items():
-                words.update(pc.unique(part.column(name).cast(pa.string())).drop_null().to_pylist())
-        if sum(map(len, found.values())) > MOST_CATEGORIES:
-            raise ValueError(f"there are more than {MOST_CATEGORIES:,} categories; hash them with --strings hash")
+    for table in tables:
+        table.settle(dict.fromkeys(names, WORDS))
+        for piece in table.pieces():
+            for part in salvage(0, piece.count, piece.table, lambda row, error: None):
+                for name, words in found.items():
+                    words.update(pc.unique(part.column(name).cast(pa.string())).drop_null().to_pylist())
+            if sum(map(len, found.values())) > MOST_CATEGORIES:
+                raise ValueError(
+                    f"there are more than {MOST_CATEGORIES:,} categories; hash them with {named('strings')} hash"
+                )
     return {name: sorted(words) for name, words in found.items()}

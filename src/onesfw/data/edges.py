@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from onesfw.arguments import named
 from onesfw.data.blocks import Input
 from onesfw.data.tables import is_number
 
-COLUMN = "column"  # probability="column": the third one
+COLUMN = "column"  # probability: the third one
 MOST_EDGES = 50_000_000  # a small compressed file may hold more
 
 
@@ -30,8 +31,8 @@ def read_edges(path: str | os.PathLike[str], with_chances: bool) -> tuple[np.nda
         if len(words) > 2 and not with_chances:
             raise ValueError(
                 f"{file.name}, line {number}: two node numbers were expected, got {text[:60]!r}; give "
-                f"probability={COLUMN!r} if the third column is an arc's probability, or keep only the first two "
-                "columns"
+                f"{named('probability')} {COLUMN} if the third column is an arc's probability, or keep only the first "
+                "two columns"
             )
         try:
             first, second, *rest = words

@@ -12,7 +12,8 @@ from onesfw.data.batch import csr
 
 NUMBER, BOOLEAN, HASHED, ONE_HOT = "number", "boolean", "hashed", "onehot"
 KINDS = (NUMBER, BOOLEAN, HASHED, ONE_HOT)
-LIBSVM, TABLE = "libsvm", "table"
+NUMBERS = (NUMBER, BOOLEAN)
+LIBSVM, TABLE, BLOCKS = "libsvm", "table", "blocks"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Encoding:
         """What `to_json` wrote; a ValueError or TypeError where the content does not fit."""
         columns = tuple(Column(c["name"], c["kind"], tuple(c["categories"])) for c in content["columns"])
         encoding = cls(**{**content, "columns": columns})
-        if encoding.format not in (LIBSVM, TABLE) or any(column.kind not in KINDS for column in columns):
+        if encoding.format not in (LIBSVM, TABLE, BLOCKS) or any(column.kind not in KINDS for column in columns):
             raise ValueError("an unknown kind of features")
         if encoding.format == TABLE and encoding.n_features != count_features(columns, encoding.hash_bits):
             raise ValueError("the number of features does not fit the columns")

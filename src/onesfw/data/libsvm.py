@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from onesfw.arguments import named
 from onesfw.data.batch import START, BadRows, Batch, Position, csr, joined, salvage
 from onesfw.data.blocks import Block, Input
 
 LARGEST = 2**31 - 1  # the reader's indices are C ints
-MANY = 100  # labels, above which they are no classes
+MANY = 1_000  # labels, above which they are no classes
 
 
 class LibsvmSource:
@@ -120,12 +121,12 @@ def explain(line: bytes, source: LibsvmSource, error: Exception) -> str:
         if index < 0:
             return f"the index {index} is negative"
         if index == 0 and not source.zero_based:
-            return "it has a feature 0, but indices count from 1; give --zero-based if they count from 0"
+            return f"it has a feature 0, but indices count from 1; give {named('zero_based')} if they count from 0"
         if index <= before:
             return f"feature {index} comes after feature {before}; indices must rise"
         last = source.n_features - source.zero_based
         if index > LARGEST or (source.strict and index > last):
-            return f"feature {index} is beyond the last one, {min(last, LARGEST)}; give a larger --features"
+            return f"feature {index} is beyond the last one, {min(last, LARGEST)}; give a larger {named('features')}"
         if not abs(number) <= float(np.finfo(source.dtype).max):
             return f"the value {shown(value_text)} of feature {index} is not finite in {np.dtype(source.dtype).name}"
         before = index
@@ -150,7 +151,7 @@ def scan(source: Input, zero_based: bool) -> tuple[int, list[float]]:
     """The number of features of a file and its labels, from the first and last words of each line.
 
     Indices rise along a line, so its last one is its largest. Lines that make no sense are left to the reader, which
-    names them. With more than `MANY` labels the list is empty.
+    names them. No more than `MANY` labels and one are listed.
     """
     largest = -1
     words: set[bytes] = set()
@@ -171,4 +172,4 @@ def scan(source: Input, zero_based: bool) -> tuple[int, list[float]]:
             except (ValueError, IndexError):
                 continue
     labels = {number for word in words if (number := as_number(word)) is not None and math.isfinite(number)}
-    return max(1, largest + zero_based), sorted(labels) if len(words) <= MANY else []
+    return max(1, largest + zero_based), sorted(labels)

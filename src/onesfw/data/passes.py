@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
+from onesfw.arguments import named
 from onesfw.data.batch import START, Position
-from onesfw.data.blocks import Input
 from onesfw.data.cache import CacheWriter, RowCache, refuse_stranger
 from onesfw.data.chunks import Chunk, read_chunks
 from onesfw.data.labels import Targets
 from onesfw.data.prepare import Prepared, ReadOptions, Source, prepare, reopen
+from onesfw.data.sources import RowsFrom
 
 KEPT = 128 << 20  # bytes of rows that stay in memory where no cache is asked for
 
@@ -30,7 +31,7 @@ class Passes:
 
     def __init__(
         self,
-        source: Input,
+        source: RowsFrom,
         options: ReadOptions,
         *,
         buffer: int,
@@ -41,7 +42,7 @@ class Passes:
     ) -> None:
         options.check()
         self.input, self.options, self.buffer, self.path = source, options, buffer, cache
-        self.about = {**options.parts(source), "--buffer": str(buffer)}
+        self.about = {**options.parts(source), "buffer": str(buffer)}
         self.cache = None if cache is None else self.usable(cache, tell)
         self.kept: list[Chunk] | None = None
         self.source: Source | None = None
@@ -64,7 +65,7 @@ class Passes:
         cache = RowCache(path)
         different = cache.differences(self.about)
         if different:
-            tell(f"the cache {path} was written with another {', '.join(different)}, and is written anew")
+            tell(f"the cache {path} was written with another {', '.join(map(named, different))}, and is written anew")
             return None
         return cache
 

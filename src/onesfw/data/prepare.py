@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import chain
 from pathlib import PurePath
 from typing import Any
 
-from onesfw.arguments import choose, whole_number
+import numpy as np
+
+from onesfw.arguments import choose, named, whole_number
 from onesfw.data.batch import START, BadRows, Batch, Position
 from onesfw.data.blocks import Input
-from onesfw.data.encoding import LIBSVM, ONE_HOT, TABLE, Encoding
-from onesfw.data.labels import Label, distinct, parse_labels, show
+from onesfw.data.encoding import BLOCKS, LIBSVM, ONE_HOT, TABLE, Encoding
+from onesfw.data.labels import Label, check_labels, distinct, parse_labels
+from onesfw.data.sources import Blocks, BlockSource, Files, Parts, RowsFrom
 
 FORMATS = (LIBSVM, "csv", "parquet")
 STRINGS = ("hash", ONE_HOT)
@@ -35,7 +39,7 @@ class ReadOptions:
     drop: tuple[str, ...] = ()
     delimiter: str | None = None
     header: bool = True
-    labels: str | None = None
+    labels: str | tuple[Label, ...] | None = None
     classify: bool = True
     non_negative: bool = False
     normalize: bool = False
@@ -45,18 +49,17 @@ class ReadOptions:
     def check(self) -> None:
         """Raise a sentence for a value that makes no sense."""
         if self.format is not None:
-            choose(self.format, FORMATS, "--format")
-        choose(self.strings, STRINGS, "--strings")
-        whole_number(self.hash_bits, "--hash-bits", 1, MOST_BITS)
+            choose(self.format, FORMATS, "format")
+        choose(self.strings, STRINGS, "strings")
+        whole_number(self.hash_bits, "hash_bits", 1, MOST_BITS)
         if self.features is not None:
-            whole_number(self.features, "--features", 1, 2**31 - 1)
+            whole_number(self.features, "features", 1, 2**31 - 1)
         if self.delimiter is not None and len(self.delimiter.encode()) != 1:
-            raise ValueError(f"--delimiter must be one character, got {self.delimiter!r}")
+            raise ValueError(f"{named('delimiter')} must be one character, got {self.delimiter!r}")
 
-    def parts(self, source: Input) -> dict[str, str]:
+    def parts(self, source: RowsFrom) -> dict[str, str]:
         """A name and a text for everything that decides which rows come out."""
-        options = {f"--{field.name.replace('_', '-')}": str(getattr(self, field.name)) for field in fields(self)}
-        return {"file": source.fingerprint(), **options}
+        return {"file": source.fingerprint(), **{field.name: str(getattr(self, field.name)) for field in fields(self)}}
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Prepared:
     """What was decided about a file."""
 
     encoding: Encoding
-    labels: tuple[Label, Label] | None
+    labels: tuple[Label, ...] | None
     names: tuple[str, ...] = ()
     """All columns of a CSV text, in its order."""
 
@@ -79,9 +82,8 @@ class Prepared:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Prepared:
         """What `to_json` wrote."""
-        labels = content["labels"]
-        pair = None if labels is None else (labels[0], labels[1])
-        return cls(Encoding.from_json(content["encoding"]), pair, tuple(content["names"]))
+        labels = None if content["labels"] is None else tuple(content["labels"])
+        return cls(Encoding.from_json(content["encoding"]), labels, tuple(content["names"]))
 
 
 class Source:
@@ -104,7 +106,7 @@ class Source:
     def batches(self, start: Position = START, proof: str = "") -> Iterator[Batch]:
         """Batches from `start` on."""
         peeked, self.peeked = self.peeked, None
-        if peeked is not None and start == START:
+        if peeked is not None and not any(start):
             return chain([peeked[0]], peeked[1])
         self.bad.count, self.bad.examples = 0, []
         return self.inner.batches(start, proof)
@@ -133,22 +135,46 @@ def open_table(source: Input, options: ReadOptions, names: tuple[str, ...] = ())
 
 
 def reopen(
-    source: Input, options: ReadOptions, prepared: Prepared, *, strict: bool = True, targets: bool = True
+    source: RowsFrom, options: ReadOptions, prepared: Prepared, *, strict: bool = True, targets: bool = True
 ) -> Source:
     """A source with everything decided: a run that goes on, a test file, a file to predict."""
     bad = BadRows(source.name, options.skip_bad)
     encoding = prepared.encoding
-    if encoding.format == LIBSVM:
-        found = find_format(source, options.format)
-        if found != LIBSVM:
-            raise ValueError(f"{source.name} is {found}, and the model was trained on LIBSVM text; --format overrides")
-        return Source(libsvm(source, bad, encoding, strict), bad)
-    from onesfw.data.tables import TableSource
+    if isinstance(source, Blocks):
+        return Source(BlockSource(source, bad, encoding.n_features, encoding.dtype), bad)
+    if encoding.format == BLOCKS:
+        raise ValueError(f"{source.name} is a file, and the model was trained on blocks (X, y); predict such blocks")
 
-    if find_format(source, options.format) == LIBSVM:
-        raise ValueError(f"{source.name} is not known for CSV or Parquet, which the model needs; say so with --format")
-    table = open_table(source, options, prepared.names)
-    return Source(TableSource(table, bad, encoding, targets=targets), bad)
+    def opened(part: Input) -> Any:
+        found = find_format(part, options.format)
+        if encoding.format == LIBSVM:
+            if found != LIBSVM:
+                raise ValueError(
+                    f"{part.name} is {found}, and the model was trained on LIBSVM text; {named('format')} overrides"
+                )
+            return libsvm(part, bad, encoding, strict)
+        from onesfw.data.tables import TableSource
+
+        if found == LIBSVM:
+            raise ValueError(
+                f"{part.name} is not known for CSV or Parquet, which the model needs; say so with {named('format')}"
+            )
+        return TableSource(open_table(part, options, prepared.names), bad, encoding, targets=targets)
+
+    return Source(one_after_another(source, opened, bad), bad)
+
+
+def one_after_another(source: Input | Files, opened: Callable[[Input], Any], bad: BadRows) -> Any:
+    """The source of a file, or of several."""
+    if isinstance(source, Input):
+        return opened(source)
+    makers = [partial(opened, part) for part in source.inputs]
+    return Parts(makers, [part.name for part in source.inputs], bad)
+
+
+def inputs_of(source: RowsFrom) -> list[Input]:
+    """The files of a source."""
+    return [source] if isinstance(source, Input) else source.inputs if isinstance(source, Files) else []
 
 
 def libsvm(source: Input, bad: BadRows, encoding: Encoding, strict: bool) -> Any:
@@ -160,36 +186,56 @@ def libsvm(source: Input, bad: BadRows, encoding: Encoding, strict: bool) -> Any
     )
 
 
-def prepare(source: Input, options: ReadOptions) -> tuple[Prepared, Source]:
-    """Decide the encoding and the labels of a training file; reads it once beforehand only where it must."""
+def prepare(source: RowsFrom, options: ReadOptions) -> tuple[Prepared, Source]:
+    """Decide the encoding and the labels of training rows; reads files once beforehand only where it must."""
     options.check()
+    if isinstance(source, Blocks):
+        return prepare_blocks(source, options)
     bad = BadRows(source.name, options.skip_bad)
+    first = inputs_of(source)[0]
+    found = find_format(first, options.format)
     seen: list[Label] = []
     names: tuple[str, ...] = ()
-    inner: Any
-    if find_format(source, options.format) == LIBSVM:
+    if found == LIBSVM:
+        if options.target is not None:
+            raise ValueError(
+                f"{named('target')} names a column of a table, and {first.name} is taken for LIBSVM text; give "
+                f"{named('format')} csv, or leave {named('target')} out"
+            )
         width = options.features
         if width is None:
             if not source.repeatable:
-                raise ValueError("--features is needed: how many features has the stream? It can be read only once")
+                raise ValueError(
+                    f"{named('features')} is needed: how many features has the stream? It can be read only once"
+                )
             width, seen = scan_libsvm(source, options.zero_based)
         encoding = Encoding(
             LIBSVM, width, zero_based=options.zero_based, normalize=options.normalize, float64=options.float64
         )
-        inner = libsvm(source, bad, encoding, strict=True)
+        inner = one_after_another(source, lambda part: libsvm(part, bad, encoding, True), bad)
     else:
         from onesfw.data.columns import make_encoding
         from onesfw.data.tables import TableSource
 
-        table = open_table(source, options)
+        table = open_table(first, options)
+        others = [open_table(part, options) for part in inputs_of(source)[1:]]
         encoding = make_encoding(
             table, target=options.target, strings=options.strings, hash_bits=options.hash_bits,
             categorical=options.categorical, drop=options.drop, normalize=options.normalize, float64=options.float64,
+            others=others,
         )  # fmt: skip
         if encoding.target_words and not options.classify:
-            raise ValueError(f"--target {encoding.target}: the column holds words, and this loss needs numbers")
+            raise ValueError(
+                f"{named('target')} {encoding.target}: the column holds words, and this loss needs numbers; choose "
+                f"{named('loss')} logistic or squared_hinge for classes"
+            )
         names = tuple(table.names)
-        inner = TableSource(table, bad, encoding, targets=True)
+
+        def opened_table(part: Input) -> Any:
+            again = table if part is first else open_table(part, options, names)
+            return TableSource(again, bad, encoding, targets=True)
+
+        inner = one_after_another(source, opened_table, bad)
     opened = Source(inner, bad)
     prepared = Prepared(encoding, None, names)
     if options.classify:
@@ -198,56 +244,69 @@ def prepare(source: Input, options: ReadOptions) -> tuple[Prepared, Source]:
     return prepared, opened
 
 
-def scan_libsvm(source: Input, zero_based: bool) -> tuple[int, list[Label]]:
-    """The number of features and the labels of a whole file."""
+def prepare_blocks(source: Blocks, options: ReadOptions) -> tuple[Prepared, Source]:
+    """The same for blocks (X, y): the first one tells the number of columns and what the targets are."""
+    bad = BadRows(source.name, options.skip_bad)
+    dtype = np.float64 if options.float64 else np.float32
+    opened = Source(BlockSource(source, bad, options.features, dtype), bad)
+    batch = opened.first()
+    width = batch.rows.shape[1]
+    opened.inner.n_features = width
+    words = batch.targets is not None and batch.targets.dtype == object
+    if words and not options.classify:
+        raise ValueError(f"{named('source')}: the targets are words, and this loss needs numbers")
+    encoding = Encoding(BLOCKS, width, normalize=options.normalize, float64=options.float64, target_words=words)
+    prepared = Prepared(encoding, None)
+    if not options.classify:
+        return prepared, opened
+    if options.labels is not None:
+        return replace(prepared, labels=parse_labels(options.labels, words)), opened
+    labels = set(distinct(batch))
+    if source.repeatable:
+        for other in BlockSource(source, bad, width, dtype).batches():
+            labels.update(distinct(other))
+    return replace(prepared, labels=check_labels(sorted(labels), source.name)), opened
+
+
+def scan_libsvm(source: RowsFrom, zero_based: bool) -> tuple[int, list[Label]]:
+    """The number of features and the labels of whole files."""
     from onesfw.data.libsvm import scan
 
-    width, labels = scan(source, zero_based)
-    return width, list(labels)
+    width, labels = 1, set()
+    for part in inputs_of(source):
+        wide, found = scan(part, zero_based)
+        width = max(width, wide)
+        labels.update(found)
+    return width, sorted(labels)
 
 
 def find_labels(
-    source: Input, options: ReadOptions, encoding: Encoding, opened: Source, seen: list[Label]
-) -> tuple[Label, Label]:
-    """The two labels: as given, as scanned, as in the first batch, or as a reading of the whole file shows them."""
+    source: RowsFrom, options: ReadOptions, encoding: Encoding, opened: Source, seen: list[Label]
+) -> tuple[Label, ...]:
+    """The labels: as given, as scanned, as in the first batch where it has two, or as the whole of the files shows."""
     batch = opened.first()
     if options.labels is not None:
         return parse_labels(options.labels, encoding.target_words)
-    labels = seen if len(seen) == 2 else distinct(batch)
-    if len(labels) == 1 and source.repeatable:
+    labels = seen or distinct(batch)
+    if len(labels) != 2 and not seen and source.repeatable:
         labels = sorted(all_labels(source, options, encoding))
-    if len(labels) == 1:
-        raise ValueError(
-            f"{source.name}: the only label is {show(labels[0])}, and two are needed; "
-            "name both with --labels A,B where the second one comes later"
-        )
-    if len(labels) > 2:
-        row = next((i for i, label in enumerate(plain_targets(batch)) if label not in labels[:2]), None)
-        place = "" if row is None else f", {batch.place(row)}"
-        raise ValueError(
-            f"{source.name}{place}: there are more labels than two, {', '.join(map(show, labels[:3]))} among them; "
-            "name two with --labels A,B, and leave rows with other ones out with --skip-bad"
-        )
-    return labels[0], labels[1]
+    return check_labels(labels, source.name)
 
 
-def plain_targets(batch: Batch) -> list[Any]:
-    """A batch's targets as a list."""
-    return [] if batch.targets is None else batch.targets.tolist()
-
-
-def all_labels(source: Input, options: ReadOptions, encoding: Encoding) -> set[Any]:
-    """The labels of a whole file."""
+def all_labels(source: RowsFrom, options: ReadOptions, encoding: Encoding) -> set[Any]:
+    """The labels of whole files."""
     if encoding.format == LIBSVM:
         return set(scan_libsvm(source, encoding.zero_based)[1])
     from onesfw.data.columns import distinct_words
     from onesfw.data.libsvm import as_number
 
     assert encoding.target is not None
-    words = distinct_words(open_table(source, options), [encoding.target])[encoding.target]
+    found: set[Any] = set()
+    for part in inputs_of(source):
+        found.update(distinct_words([open_table(part, options)], [encoding.target])[encoding.target])
     if encoding.target_words:
-        return set(words)
-    return {number for word in words if (number := as_number(word.encode())) is not None}
+        return found
+    return {number for word in found if (number := as_number(word.encode())) is not None}
 
 
 __all__ = ["FORMATS", "STRINGS", "TABLE", "Prepared", "ReadOptions", "Source", "find_format", "prepare", "reopen"]

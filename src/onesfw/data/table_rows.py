@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from onesfw.arguments import nearest
+from onesfw.arguments import named, nearest
 from onesfw.data.batch import salvage
 from onesfw.data.blocks import Input
 from onesfw.data.encoding import as_numbers
@@ -165,7 +165,7 @@ class Rows:
         """Why a column is left out whatever its numbers are; None where it is not."""
         if columns is not None and name in columns:
             if not is_comparable(column.type):
-                raise ValueError(f"columns: {name!r} of {self.name} holds no numbers ({no_numbers(column)})")
+                raise ValueError(f"{named('columns')}: {name!r} of {self.name} holds no numbers ({no_numbers(column)})")
             return None
         if name == groups:
             return "the groups"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onesfw.arguments import nearest
+from onesfw.arguments import named, nearest
 from onesfw.data.batch import START, BadRows, Batch, Position, joined, salvage
 from onesfw.data.blocks import Block, Input
 from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
@@ -101,11 +101,11 @@ class CsvTable:
         if looks_like_data(cells):
             raise ValueError(
                 f"{self.input.name}: the first line looks like data, not names ({', '.join(cells[:5])}); add a "
-                "headline, begin each name with a letter, or say header=False"
+                f"headline, begin each name with a letter, or give {named('header')}"
             )
         twice = next((name for name in cells if cells.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"{self.input.name} has two columns {twice!r}; rename one, or say header=False")
+            raise ValueError(f"{self.input.name} has two columns {twice!r}; rename one, or give {named('header')}")
         return cells
 
     def cells(self, line: bytes) -> list[str]:
@@ -150,7 +150,7 @@ class CsvTable:
                     right = False
                 if not right:
                     what = f"{cell!r} is not {kind}" if cell.strip() else "a value is missing"
-                    return f"column {name!r}: {what}; name the column in --categorical if it holds words"
+                    return f"column {name!r}: {what}; name the column in {named('categorical')} if it holds words"
         return str(error).strip().splitlines()[0]
 
     def read(self, lines: list[bytes]) -> Any:

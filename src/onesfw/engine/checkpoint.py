@@ -1,143 +1,121 @@
-"""Runs that survive being killed: the loop's state on disk, by Orbax, whole or not at all."""
+"""Runs that survive being killed: a folder that belongs to one run, and in it the state, written whole or not at all.
+
+The compiled loop and the training of linear models save by the same rules: at most every ten seconds and at the end,
+and only into a folder whose run was asked for with the same arguments.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import threading
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from onesfw import files
-from onesfw.trees import Tree
+from onesfw.arguments import named
+from onesfw.files import Tensors, check_path, read_tensors, remove_leftovers, write_tensors, write_whole
 
 INTERVAL = 10.0  # seconds between saves, at least
+SHARE = 20.0  # a save that takes a second is made every 20 seconds at most
 MARK = "onesfw-checkpoint.json"
+FORMAT, VERSION = "onesfw.checkpoint", 1
 REMEDY = "choose another path, or delete it to start anew"
-
-_lock = threading.Lock()  # replicates save from their own threads; Orbax is asked one at a time
 
 
 class CheckpointWarning(UserWarning):
     """A save failed; the run goes on, and what was saved before is still there."""
 
 
-@dataclass
-class Saved:
-    """What a run needs to go on, beside the loop's state."""
-
-    state: Tree
-    done: int
-    weight: float
-    seconds: float
-    evaluation_seconds: float
-    rows: list[dict[str, Any]]
-
-
 def open_folder(path: str | Path, parts: dict[str, str]) -> Path:
-    """The folder of a run with this fingerprint: new, empty, or of the very same run; otherwise a sentence."""
+    """The folder of a run with this fingerprint: new, empty, or of the very same run.
+
+    Args:
+        path: the folder.
+        parts: a name and a text for everything that decides where the run goes.
+
+    Raises:
+        ValueError: where the folder holds something else, or a run with other parts, which are named.
+        OSError: where it cannot be made or written.
+    """
+    checkpoint = named("checkpoint")
     if "\0" in str(path):
-        raise ValueError(f"checkpoint: {str(path)!r} holds a null character, which no path may")
+        raise ValueError(f"{checkpoint}: {str(path)!r} holds a null character, which no path may")
+    check_path(path)
     folder = Path(path).absolute()
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"checkpoint: {path} is a file; give the path of a folder")
+        raise ValueError(f"{checkpoint}: {path} is a file; give the path of a folder")
     mark = folder / MARK
-    if not mark.exists():
-        if folder.exists() and any(not entry.name.startswith(f".{MARK}") for entry in folder.iterdir()):
-            raise ValueError(f"checkpoint: the folder {path} is not empty and holds no run of onesfw; {REMEDY}")
-        folder.mkdir(parents=True, exist_ok=True)
-        files.write_whole(mark, json.dumps(parts, indent=1).encode())
-        return folder
+    try:
+        if not mark.exists():
+            if folder.exists() and any(not entry.name.startswith(f".{MARK}") for entry in folder.iterdir()):
+                raise ValueError(f"{checkpoint}: the folder {path} is not empty and holds no run of onesfw; {REMEDY}")
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(mark, json.dumps(parts, indent=1).encode())
+            return folder
+    except OSError as error:
+        raise type(error)(f"{checkpoint}: {path} cannot be written: {error.strerror or error}") from None
     try:
         saved = json.loads(mark.read_text())
         different = [name for name in {**saved, **parts} if saved.get(name) != parts.get(name)]
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"checkpoint: {mark} cannot be read ({error}); {REMEDY}") from error
+        raise ValueError(f"{checkpoint}: {mark} cannot be read ({error}); {REMEDY}") from error
     if different:
-        shown = "; ".join(f"{n} (saved: {saved.get(n, 'free')}, now: {parts.get(n, 'free')})" for n in different)
-        raise ValueError(f"checkpoint: {path} belongs to a run with another {shown}; {REMEDY}")
+        shown = "; ".join(f"{named(n)} (saved: {saved.get(n, 'free')}, now: {parts.get(n, 'free')})" for n in different)
+        raise ValueError(f"{checkpoint}: {path} belongs to a run with another {shown}; {REMEDY}")
     return folder
 
 
 class Checkpoint:
-    """One run's saves in a folder of its own, the newest two of them."""
+    """One run's state in a folder: numbers and words as JSON, arrays as tensors, under a SHA-256.
 
-    def __init__(self, folder: Path, like: Tree) -> None:
-        """`like` is a state of the run, for its structure, shapes and dtypes."""
-        import orbax.checkpoint as ocp
+    Args:
+        folder: as `open_folder` gave it.
+        name: of the file, where a folder holds the states of several runs.
+    """
 
-        logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax reports each save
-        self.orbax, self.folder = ocp, folder
-        self.leaves, self.structure = jax.tree.flatten(like)
-        options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
-        self.manager = ocp.CheckpointManager(folder, options=options)
-        self.last = time.monotonic()
+    def __init__(self, folder: Path, name: str = "state") -> None:
+        self.path = folder / f"{name}.safetensors"
+        self.last, self.cost = time.monotonic(), 0.0
 
     def due(self) -> bool:
-        """Whether the last save lies `INTERVAL` seconds back."""
-        return time.monotonic() - self.last >= INTERVAL
+        """Whether it is time to save."""
+        return time.monotonic() - self.last >= max(INTERVAL, SHARE * self.cost)
 
-    def load(self) -> Saved | None:
-        """The newest save, or None where there is none; a damaged one raises a sentence."""
-        step = self.manager.latest_step()
-        if step is None:
+    def load(self) -> tuple[dict[str, Any], Tensors] | None:
+        """What was saved last; None where nothing was.
+
+        Raises:
+            ValueError: where the file is damaged.
+        """
+        remove_leftovers(self.path)
+        if not self.path.exists():
             return None
-        ocp, place = self.orbax, self.folder / str(step)
-        like = {f"leaf{i}": np.zeros(leaf.shape, leaf.dtype) for i, leaf in enumerate(self.leaves)}
         try:
-            arguments = ocp.args.Composite(state=ocp.args.StandardRestore(like), progress=ocp.args.JsonRestore())
-            with _lock:
-                found = self.manager.restore(step, args=arguments)
-            leaves = [np.asarray(found.state[name]) for name in like]
-            progress = dict(found.progress)
-            sound = progress.pop("sha256") == digest(json.dumps(progress, sort_keys=True), *leaves)
-        except Exception as error:
-            reason = short(error)
-            raise ValueError(f"checkpoint: the save {place} is damaged ({reason}); {REMEDY}") from error
-        if not sound:
-            raise ValueError(f"checkpoint: the save {place} is damaged; {REMEDY}")
-        progress["rows"] = [restored_row(row) for row in progress["rows"]]
-        return Saved(jax.tree.unflatten(self.structure, [jnp.asarray(leaf) for leaf in leaves]), **progress)
+            return read_tensors(self.path, FORMAT, VERSION, "checkpoint")
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{named('checkpoint')}: {self.path} is damaged; {REMEDY}") from error
 
-    def save(self, saved: Saved) -> None:
-        """Add a save; where the disk refuses, warn and keep the earlier ones."""
-        ocp = self.orbax
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(saved.state)]
-        progress = {
-            "done": saved.done,
-            "weight": saved.weight,
-            "seconds": saved.seconds,
-            "evaluation_seconds": saved.evaluation_seconds,
-            "rows": [{name: plain(value) for name, value in row.items()} for row in saved.rows],
-        }
-        progress["sha256"] = digest(json.dumps(progress, sort_keys=True), *leaves)
-        state = {f"leaf{i}": leaf for i, leaf in enumerate(leaves)}
+    def damaged(self) -> ValueError:
+        """The error for a file whose fields do not fit the run."""
+        return ValueError(f"{named('checkpoint')}: {self.path} is damaged; {REMEDY}")
+
+    def save(self, content: dict[str, Any], tensors: Tensors) -> None:
+        """Replace what was saved; where the disk refuses, warn and keep the earlier save."""
+        begun = time.monotonic()
         try:
-            arguments = ocp.args.Composite(state=ocp.args.StandardSave(state), progress=ocp.args.JsonSave(progress))
-            with _lock:
-                if saved.done not in self.manager.all_steps():
-                    self.manager.save(saved.done, args=arguments)
-        except Exception as error:
-            reason = short(error)
+            write_tensors(self.path, FORMAT, VERSION, content, tensors)
+        except OSError as error:
             warnings.warn(
-                f"checkpoint: the state after step {saved.done:,} could not be saved in {self.folder} ({reason}); "
-                "the run goes on, and the earlier saves are kept",
+                f"checkpoint: {self.path} could not be saved ({error.strerror or error}); the run goes on, and the "
+                "earlier save is kept",
                 CheckpointWarning,
                 stacklevel=2,
             )
         self.last = time.monotonic()
-
-    def close(self) -> None:
-        """Let go of the folder."""
-        self.manager.close()
+        self.cost = self.last - begun
 
 
 def digest(*parts: Any) -> str:
@@ -151,29 +129,3 @@ def digest(*parts: Any) -> str:
             hasher.update(f"{array.dtype}{array.shape}".encode())
             hasher.update(array.reshape(-1).view(np.uint8).data)
     return hasher.hexdigest()[:16]
-
-
-def short(error: Exception) -> str:
-    """The beginning of an error's first line; Orbax tells its whole configuration."""
-    line = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return line if len(line) <= 160 else f"{line[:160]}…"
-
-
-def plain(value: Any) -> Any:
-    """A row's entry as JSON knows it: NaN as None, arrays as lists."""
-    if isinstance(value, np.ndarray):
-        return [plain(v) for v in value.tolist()]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def restored_row(row: dict[str, Any]) -> dict[str, Any]:
-    """The row that `plain` wrote."""
-
-    def back(value: Any) -> Any:
-        if isinstance(value, list):
-            return np.asarray([np.nan if v is None else v for v in value])
-        return np.nan if value is None else value
-
-    return {name: back(value) for name, value in row.items()}

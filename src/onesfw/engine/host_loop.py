@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onesfw.engine.checkpoint import Checkpoint, Saved
+from onesfw.arguments import named
+from onesfw.engine.checkpoint import Checkpoint
 from onesfw.engine.chunk_inputs import ChunkInputs, chunk_inputs
 from onesfw.engine.compiled_loop import CHUNK, RunState
 from onesfw.engine.evaluation import CONFIDENCE, Evaluation, number_from
@@ -69,7 +70,7 @@ class HostLoop:
         self.count = self.key.shape[0] if self.batched else 1
         self.measured: Evaluation | None = None
         if self.store is not None:
-            self.resume(self.store.load())
+            self.resume()
 
     def go(self) -> Outcome:
         """Run until something ends it."""
@@ -87,7 +88,7 @@ class HostLoop:
             if status is None:
                 status = self.budget()
             if self.store is not None and (status is not None or self.store.due()):
-                self.store.save(self.progress())
+                self.save()
         return self.finish(status)
 
     def next_pause(self) -> int:
@@ -95,18 +96,43 @@ class HostLoop:
         place = bisect.bisect_right(self.run.pauses, self.done)
         return self.run.pauses[place] if place < len(self.run.pauses) else self.run.steps
 
-    def progress(self) -> Saved:
-        """What a checkpoint keeps."""
-        return Saved(self.state, self.done, self.weight, self.seconds, self.evaluation_seconds, self.rows)
+    def save(self) -> None:
+        """Keep what the run needs to go on."""
+        assert self.store is not None
+        content = {
+            "done": self.done,
+            "weight": self.weight,
+            "seconds": self.seconds,
+            "evaluation_seconds": self.evaluation_seconds,
+            "rows": [{name: plain(value) for name, value in row.items()} for row in self.rows],
+        }
+        leaves = jax.tree.leaves(self.state)
+        self.store.save(content, {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)})
 
-    def resume(self, saved: Saved | None) -> None:
+    def resume(self) -> None:
         """Go on where a checkpoint left off."""
+        assert self.store is not None
+        saved = self.store.load()
         if saved is None:
             return
-        if saved.done > self.run.steps:
-            raise ValueError(f"checkpoint: the run has done {saved.done:,} steps, more than steps={self.run.steps:,}")
-        self.state, self.done, self.weight, self.rows = saved.state, saved.done, saved.weight, saved.rows
-        self.seconds, self.evaluation_seconds = saved.seconds, saved.evaluation_seconds
+        content, tensors = saved
+        leaves, structure = jax.tree.flatten(self.state)
+        try:
+            found = [tensors[f"leaf{i}"] for i in range(len(leaves))]
+            fits = all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(found, leaves, strict=True))
+            if not fits or len(tensors) != len(leaves):
+                raise self.store.damaged()
+            self.done, self.weight = int(content["done"]), float(content["weight"])
+            self.seconds, self.evaluation_seconds = float(content["seconds"]), float(content["evaluation_seconds"])
+            self.rows = [restored_row(row) for row in content["rows"]]
+        except (KeyError, TypeError) as error:
+            raise self.store.damaged() from error
+        if self.done > self.run.steps:
+            raise ValueError(
+                f"{named('checkpoint')}: the run has done {self.done:,} steps, more than {named('steps')}="
+                f"{self.run.steps:,}"
+            )
+        self.state = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in found])
         self.bar.advance(self.done * self.count)
 
     def budget(self) -> list[Status] | None:
@@ -239,3 +265,23 @@ class HostLoop:
             self.batched,
             self.failed_step,
         )
+
+
+def plain(value: Any) -> Any:
+    """An entry of a trace row as JSON knows it: NaN as None, arrays as lists."""
+    if isinstance(value, np.ndarray):
+        return [plain(v) for v in value.tolist()]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def restored_row(row: dict[str, Any]) -> dict[str, Any]:
+    """The row that `plain` wrote."""
+
+    def back(value: Any) -> Any:
+        if isinstance(value, list):
+            return np.asarray([np.nan if v is None else v for v in value])
+        return np.nan if value is None else value
+
+    return {name: back(value) for name, value in row.items()}

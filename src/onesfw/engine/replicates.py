@@ -48,7 +48,7 @@ def carry_out(
         bar.note("")
         loops = []
         for number, one in enumerate(keys):
-            store = None if folder is None else Checkpoint(folder / f"run-{number}", programs.start)
+            store = None if folder is None else Checkpoint(folder, f"run-{number}")
             numbered = number if replicates is not None and not vectorised else None
             loops.append(HostLoop(run, programs, one, interrupted, bar, numbered, store))
         outcomes = [loops[0].go()] if len(loops) == 1 else in_threads(loops, run.time_limit)

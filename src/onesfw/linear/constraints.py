@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onesfw.arguments import choose
 from onesfw.linear import cube, euclidean, one_hot
 
 
@@ -21,6 +22,8 @@ class Constraint:
     least: Callable[[np.ndarray], float]
     """min ⟨d, v⟩ over the set with r = 1."""
     norm: Callable[[np.ndarray], float]
+    kernel: Callable[..., np.ndarray]
+    """The compiled loop."""
     signed: bool = True
     """Whether entries may be negative."""
 
@@ -30,26 +33,56 @@ class Constraint:
         return self.shape >= 0
 
 
+CLASSES = {
+    "L1Ball": "l1",
+    "L2Ball": "l2",
+    "LInfBall": "linf",
+    "Simplex": "simplex",
+    "SubSimplex": "nonnegative_l1",
+}
+"""The sets of `onesfw.sets` that a linear model can be constrained to, by the words for them."""
+
+
+def constraint_name(word: object) -> str:
+    """The word for a set, from itself or from its class in `onesfw.sets`: "l1" and "L1Ball" are the same."""
+    name = CLASSES.get(word, word) if isinstance(word, str) else word
+    choose(name, CONSTRAINTS, "constraint")
+    return str(name)
+
+
 def sum_of_sizes(x: np.ndarray) -> float:
     """‖x‖₁."""
     return float(np.abs(x).sum())
 
 
+def euclidean_norm(x: np.ndarray) -> float:
+    """‖x‖₂."""
+    return float(np.linalg.norm(x))
+
+
 CONSTRAINTS: dict[str, Constraint] = {
     constraint.name: constraint
     for constraint in (
-        Constraint("l1", "‖x‖₁ ≤ r", one_hot.L1, lambda d: -float(np.abs(d).max()), sum_of_sizes),
-        Constraint("l2", "‖x‖₂ ≤ r", -1, lambda d: -float(np.linalg.norm(d)), lambda x: float(np.linalg.norm(x))),
-        Constraint("linf", "|x_i| ≤ r", -1, lambda d: -sum_of_sizes(d), lambda x: float(np.abs(x).max())),
-        Constraint("simplex", "x ≥ 0, Σx = r", one_hot.SIMPLEX, lambda d: float(d.min()), sum_of_sizes, signed=False),
+        Constraint("l1", "‖x‖₁ ≤ r", one_hot.L1, lambda d: -float(np.abs(d).max()), sum_of_sizes, one_hot.learn),
+        Constraint("l2", "‖x‖₂ ≤ r", -1, lambda d: -euclidean_norm(d), euclidean_norm, euclidean.learn),
+        Constraint("linf", "|x_i| ≤ r", -1, lambda d: -sum_of_sizes(d), lambda x: float(np.abs(x).max()), cube.learn),
+        Constraint(
+            "simplex",
+            "x ≥ 0, Σx = r",
+            one_hot.SIMPLEX,
+            lambda d: float(d.min()),
+            sum_of_sizes,
+            one_hot.learn,
+            signed=False,
+        ),
         Constraint(
             "nonnegative_l1",
             "x ≥ 0, Σx ≤ r",
             one_hot.NONNEGATIVE_L1,
             lambda d: min(float(d.min()), 0.0),
             sum_of_sizes,
+            one_hot.learn,
             signed=False,
         ),
     )
 }
-DENSE_KERNELS = {"l2": euclidean.learn, "linf": cube.learn}

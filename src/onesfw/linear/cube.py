@@ -6,13 +6,13 @@ all x_i − v_i alike, and only the row's nonzeros can change a sign.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from onesfw.linear.gradient import combine, move_intercept
+from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
 from onesfw.linear.losses import value
-
-SMALLEST_SCALE = 1e-100
 
 
 @njit(cache=True, nogil=True)
@@ -21,72 +21,147 @@ def vertex(g: float, radius: float) -> float:
     return -radius if g > 0 else radius if g < 0 else 0.0
 
 
+@njit(cache=True, nogil=True)
+def sums_of_one(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, radii: np.ndarray,
+    row_x: np.ndarray, row_v: np.ndarray, row_g: np.ndarray,
+) -> float:  # fmt: skip
+    """⟨a, X⟩, ⟨a, v⟩ and ⟨a, g⟩ for one model; ‖a‖²."""
+    dot, towards, along, row2, radius = 0.0, 0.0, 0.0, 0.0, radii[0]
+    for p in range(begin, end):
+        j, a = indices[p], values[p]
+        dot += a * pairs[j, 0, 0]
+        towards += a * vertex(pairs[j, 1, 0], radius)
+        along += a * pairs[j, 1, 0]
+        row2 += a * a
+    row_x[0], row_v[0], row_g[0] = dot, towards, along
+    return row2
+
+
+@njit(cache=True, nogil=True)
+def sums_of_many(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, radii: np.ndarray,
+    row_x: np.ndarray, row_v: np.ndarray, row_g: np.ndarray,
+) -> float:  # fmt: skip
+    """The same for all models together: an entry of the row is read once, and its models lie side by side."""
+    row2 = 0.0
+    row_x[:], row_v[:], row_g[:] = 0.0, 0.0, 0.0
+    for p in range(begin, end):
+        j, a = indices[p], values[p]
+        row2 += a * a
+        for c in range(row_x.shape[0]):
+            row_x[c] += a * pairs[j, 0, c]
+            row_v[c] += a * vertex(pairs[j, 1, c], radii[c])
+            row_g[c] += a * pairs[j, 1, c]
+    return row2
+
+
+@njit(cache=True, nogil=True)
+def add_to_one(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, radii: np.ndarray,
+    c_g: np.ndarray, scale: np.ndarray, norm2: np.ndarray,
+) -> None:  # fmt: skip
+    """g += c_g a for one model; where a sign of g changes, X takes over what v gives up. With ‖g‖²."""
+    factor, size, total, radius = c_g[0], scale[0], norm2[0], radii[0]
+    for p in range(begin, end):
+        j = indices[p]
+        old = pairs[j, 1, 0]
+        new = old + factor * values[p]
+        pairs[j, 1, 0] = new
+        pairs[j, 0, 0] += (vertex(old, radius) - vertex(new, radius)) / size
+        total += (new - old) * (new + old)
+    norm2[0] = total
+
+
+@njit(cache=True, nogil=True)
+def add_to_many(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, radii: np.ndarray,
+    c_g: np.ndarray, scale: np.ndarray, norm2: np.ndarray,
+) -> None:  # fmt: skip
+    """The same for all models together."""
+    for p in range(begin, end):
+        j, a = indices[p], values[p]
+        for c in range(c_g.shape[0]):
+            old = pairs[j, 1, c]
+            new = old + c_g[c] * a
+            pairs[j, 1, c] = new
+            pairs[j, 0, c] += (vertex(old, radii[c]) - vertex(new, radii[c])) / scale[c]
+            norm2[c] += (new - old) * (new + old)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
     indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, targets: np.ndarray, weights: np.ndarray,
     order: np.ndarray, etas: np.ndarray, rhos: np.ndarray, adaptive: bool, table: np.ndarray, loss: int,
-    parameter: float, radius: float, has_intercept: bool, low: float, high: float,
-    scalars: np.ndarray, pairs: np.ndarray,
-) -> float:  # fmt: skip
-    """One step for each row of `order`; the sum of the losses the rows had before they were learnt."""
-    s = scalars[0]
-    total = 0.0
+    parameter: float, labels: np.ndarray, radii: np.ndarray, has_intercept: bool, intervals: np.ndarray,
+    scalars: np.ndarray, pairs: np.ndarray, several: Any,
+) -> np.ndarray:  # fmt: skip
+    """One step of each model for each row of `order`; the sums of the losses the rows had before they were learnt.
+
+    `several` is None for one model, which compiles a kernel without the loops over models.
+    """
+    models = 1
+    if several is not None:
+        models = scalars.shape[0]
+    total = np.zeros(models)
+    work = np.empty((6, models))
+    row_x, row_v, row_g, c_g, scale, norm2 = work[0], work[1], work[2], work[3], work[4], work[5]
     for k in range(order.shape[0]):
-        row, eta, t = order[k], etas[k], s.step + 1
+        row, eta = order[k], etas[k]
         begin, end = indptr[row], indptr[row + 1]
-
-        row_x, row_v, row_g, row2 = 0.0, 0.0, 0.0, 0.0
-        for p in range(begin, end):
-            j, a = indices[p], values[p]
-            row_x += a * pairs[j, 0]
-            row_v += a * vertex(pairs[j, 1], radius)
-            row_g += a * pairs[j, 1]
-            row2 += a * a
-        dot = s.scale * row_x + row_v
-        if t == 1:
-            before = dot
-        elif s.eta == 1.0:
-            before = 0.0  # x_1 = 0
-        else:  # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards
-            before = (dot - s.eta * row_v) / (1.0 - s.eta)
-        here, before = dot + s.intercept, before + s.intercept_before
-        total += weights[row] * value(loss, parameter, here, targets[row])
-
-        keep, c = combine(
-            s, t, loss, parameter, weights[row], targets[row], here, before,
-            rhos[k], adaptive, row2, row_g, has_intercept, table, row,
-        )  # fmt: skip
-        if keep == 0.0:
-            for j in range(pairs.shape[0]):
-                pairs[j, 0] += vertex(pairs[j, 1], radius) / s.scale
-                pairs[j, 1] = 0.0
-            s.sigma, s.norm2 = 1.0, 0.0
+        if several is None:
+            row2 = sums_of_one(indices, values, begin, end, pairs, radii, row_x, row_v, row_g)
         else:
-            s.sigma *= keep
-            if s.sigma < SMALLEST_SCALE:
-                pairs[:, 1] *= s.sigma
-                s.norm2 *= s.sigma * s.sigma
-                s.sigma = 1.0
+            row2 = sums_of_many(indices, values, begin, end, pairs, radii, row_x, row_v, row_g)
 
-        c_g = c / s.sigma
-        for p in range(begin, end):
-            j = indices[p]
-            old = pairs[j, 1]
-            new = old + c_g * values[p]
-            pairs[j, 1] = new
-            pairs[j, 0] += (vertex(old, radius) - vertex(new, radius)) / s.scale
-            if adaptive:
-                s.norm2 += (new - old) * (new + old)
+        for c in range(models):
+            s = scalars[c]
+            t = s.step + 1
+            dot = s.scale * row_x[c] + row_v[c]
+            if t == 1:
+                before = dot
+            elif s.eta == 1.0:
+                before = 0.0  # x_1 = 0
+            else:  # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards
+                before = (dot - s.eta * row_v[c]) / (1.0 - s.eta)
+            here, before = dot + s.intercept, before + s.intercept_before
+            target = target_of(targets[row], labels[c])
+            total[c] += weights[row] * value(loss, parameter, here, target)
 
-        if eta == 1.0:
-            pairs[:, 0] = 0.0
-            s.scale = 1.0
+            keep, change = combine(
+                s, t, loss, parameter, weights[row], target, here, before,
+                rhos[k], adaptive, row2, row_g[c], has_intercept, table, row, c,
+            )  # fmt: skip
+            if keep == 0.0:
+                for j in range(pairs.shape[0]):
+                    pairs[j, 0, c] += vertex(pairs[j, 1, c], radii[c]) / s.scale
+                    pairs[j, 1, c] = 0.0
+                s.sigma, s.norm2 = 1.0, 0.0
+            else:
+                s.sigma *= keep
+                if s.sigma < SMALLEST_SCALE:
+                    pairs[:, 1, c] *= s.sigma
+                    s.norm2 *= s.sigma * s.sigma
+                    s.sigma = 1.0
+            c_g[c], scale[c], norm2[c] = change / s.sigma, s.scale, s.norm2
+            if has_intercept:
+                move_intercept(s, keep, change, eta, intervals[c, 0], intervals[c, 1])
+
+        if several is None:
+            add_to_one(indices, values, begin, end, pairs, radii, c_g, scale, norm2)
         else:
-            s.scale *= 1.0 - eta
-            if s.scale < SMALLEST_SCALE:
-                pairs[:, 0] *= s.scale
+            add_to_many(indices, values, begin, end, pairs, radii, c_g, scale, norm2)
+
+        for c in range(models):
+            s = scalars[c]
+            s.norm2 = norm2[c]
+            if eta == 1.0:
+                pairs[:, 0, c] = 0.0
                 s.scale = 1.0
-        if has_intercept:
-            move_intercept(s, keep, c, eta, low, high)
-        s.eta, s.step = eta, t
+            else:
+                s.scale *= 1.0 - eta
+                if s.scale < SMALLEST_SCALE:
+                    pairs[:, 0, c] *= s.scale
+                    s.scale = 1.0
+            s.eta, s.step = eta, s.step + 1
     return total

@@ -50,14 +50,14 @@ def best_constant(data: Examples, loss: Loss, parameter: float) -> float:
 
 
 def default_interval(
-    data: Examples, loss: Loss, constraint: Constraint, radius: float, huber: float
+    data: Examples, loss: Loss, constraint: Constraint, radius: float, delta: float
 ) -> tuple[float, float]:
     """The best constant margin ± the largest margin the rows can have: the best intercept for any x lies in it.
 
     The derivative of the mean loss in the intercept grows with every margin, so that it is positive above the interval
     and negative below. For the squared loss the best intercept is ȳ − ⟨ā, x⟩, and the mean row ā gives a narrower one.
     """
-    centre = best_constant(data, loss, huber)
+    centre = best_constant(data, loss, delta)
     if loss.name == "squared":
         mean = (data.matrix.T @ data.weights) / max(data.weights.sum(), np.finfo(float).tiny)
         width = radius * dual_norm(mean, constraint)

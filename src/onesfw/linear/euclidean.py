@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from onesfw.linear.gradient import combine, move_intercept
+from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
 from onesfw.linear.losses import value
 
-SMALLEST_SCALE = 1e-100
 LARGEST_CANCELLATION = 8.0  # of the two parts of x, in radii, before they are added up
 EXACT_NORM_EVERY = 1 << 16  # steps after which ‖g‖² is summed anew, so that rounding does not build up
 LARGEST_FALL = 1e-3  # of ‖g‖² before it is summed anew: what is left of a difference of large numbers is rounding
@@ -23,7 +22,7 @@ LARGEST_FALL = 1e-3  # of ‖g‖² before it is summed anew: what is left of a 
 
 @njit(cache=True, nogil=True)
 def rebase(s: Any, pairs: np.ndarray) -> None:
-    """X ← x, g ← d: the same x and d with scale = sigma = 1, beta = 0."""
+    """X ← x, g ← d of one model: the same x and d with scale = sigma = 1, beta = 0."""
     for j in range(pairs.shape[0]):
         pairs[j, 0] = s.scale * (pairs[j, 0] + s.beta * pairs[j, 1])
         pairs[j, 1] *= s.sigma
@@ -40,73 +39,151 @@ def sum_squares(s: Any, pairs: np.ndarray) -> None:
     s.peak2 = s.norm2
 
 
+@njit(cache=True, nogil=True)
+def sums_of_one(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, row_x: np.ndarray,
+    row_g: np.ndarray,
+) -> float:  # fmt: skip
+    """⟨a, X⟩ and ⟨a, g⟩ for one model; ‖a‖²."""
+    dot, along, row2 = 0.0, 0.0, 0.0
+    for p in range(begin, end):
+        j, a = indices[p], values[p]
+        dot += a * pairs[j, 0, 0]
+        along += a * pairs[j, 1, 0]
+        row2 += a * a
+    row_x[0], row_g[0] = dot, along
+    return row2
+
+
+@njit(cache=True, nogil=True)
+def sums_of_many(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, row_x: np.ndarray,
+    row_g: np.ndarray,
+) -> float:  # fmt: skip
+    """The same for all models together: an entry of the row is read once, and its models lie side by side."""
+    row2 = 0.0
+    row_x[:], row_g[:] = 0.0, 0.0
+    for p in range(begin, end):
+        j, a = indices[p], values[p]
+        row2 += a * a
+        for c in range(row_x.shape[0]):
+            row_x[c] += a * pairs[j, 0, c]
+        for c in range(row_x.shape[0]):
+            row_g[c] += a * pairs[j, 1, c]
+    return row2
+
+
+@njit(cache=True, nogil=True)
+def add_to_one(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, c_g: np.ndarray,
+    beta_c: np.ndarray, norm2: np.ndarray,
+) -> None:  # fmt: skip
+    """g += c_g a and X −= beta c_g a for one model, with ‖g‖²."""
+    factor, share, total = c_g[0], beta_c[0], norm2[0]
+    for p in range(begin, end):
+        j, a = indices[p], values[p]
+        old = pairs[j, 1, 0]
+        new = old + factor * a
+        pairs[j, 0, 0] -= share * a
+        pairs[j, 1, 0] = new
+        total += (new - old) * (new + old)
+    norm2[0] = total
+
+
+@njit(cache=True, nogil=True)
+def add_to_many(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, c_g: np.ndarray,
+    beta_c: np.ndarray, norm2: np.ndarray,
+) -> None:  # fmt: skip
+    """The same for all models together, in loops over few arrays: with more the compiler does not vectorise them."""
+    for p in range(begin, end):
+        j, a = indices[p], values[p]
+        for c in range(c_g.shape[0]):
+            old = pairs[j, 1, c]
+            new = old + c_g[c] * a
+            pairs[j, 1, c] = new
+            norm2[c] += (new - old) * (new + old)
+        for c in range(c_g.shape[0]):
+            pairs[j, 0, c] -= beta_c[c] * a
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
     indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, targets: np.ndarray, weights: np.ndarray,
     order: np.ndarray, etas: np.ndarray, rhos: np.ndarray, adaptive: bool, table: np.ndarray, loss: int,
-    parameter: float, radius: float, has_intercept: bool, low: float, high: float,
-    scalars: np.ndarray, pairs: np.ndarray,
-) -> float:  # fmt: skip
-    """One step for each row of `order`; the sum of the losses the rows had before they were learnt."""
-    s = scalars[0]
-    total = 0.0
+    parameter: float, labels: np.ndarray, radii: np.ndarray, has_intercept: bool, intervals: np.ndarray,
+    scalars: np.ndarray, pairs: np.ndarray, several: Any,
+) -> np.ndarray:  # fmt: skip
+    """One step of each model for each row of `order`; the sums of the losses the rows had before they were learnt.
+
+    `several` is None for one model, which compiles a kernel without the loops over models.
+    """
+    models = 1
+    if several is not None:
+        models = scalars.shape[0]
+    total = np.zeros(models)
+    work = np.empty((5, models))
+    row_x, row_g, c_g, beta_c, norm2 = work[0], work[1], work[2], work[3], work[4]
     for k in range(order.shape[0]):
-        row, eta, t = order[k], etas[k], s.step + 1
+        row, eta = order[k], etas[k]
         begin, end = indptr[row], indptr[row + 1]
-
-        row_x, row_g, row2 = 0.0, 0.0, 0.0
-        for p in range(begin, end):
-            j, a = indices[p], values[p]
-            row_x += a * pairs[j, 0]
-            row_g += a * pairs[j, 1]
-            row2 += a * a
-        dot = s.scale * (row_x + s.beta * row_g)
-        if t == 1:
-            before = dot
-        elif s.eta == 1.0:
-            before = 0.0  # x_1 = 0
-        else:  # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards; height = −r/‖g‖ is the vertex's
-            before = (dot - s.eta * s.height * row_g) / (1.0 - s.eta)
-        here, before = dot + s.intercept, before + s.intercept_before
-        total += weights[row] * value(loss, parameter, here, targets[row])
-
-        keep, c = combine(
-            s, t, loss, parameter, weights[row], targets[row], here, before,
-            rhos[k], adaptive, row2, row_g, has_intercept, table, row,
-        )  # fmt: skip
-        if keep == 0.0:
-            rebase(s, pairs)
-            pairs[:, 1] = 0.0
-            s.norm2 = s.peak2 = 0.0
+        if several is None:
+            row2 = sums_of_one(indices, values, begin, end, pairs, row_x, row_g)
         else:
-            s.sigma *= keep
-            if s.sigma < SMALLEST_SCALE:
-                rebase(s, pairs)
+            row2 = sums_of_many(indices, values, begin, end, pairs, row_x, row_g)
 
-        c_g, norm2 = c / s.sigma, s.norm2
-        for p in range(begin, end):
-            j = indices[p]
-            old, change = pairs[j, 1], c_g * values[p]
-            new = old + change
-            pairs[j, 0] -= s.beta * change
-            pairs[j, 1] = new
-            norm2 += (new - old) * (new + old)
-        s.norm2, s.peak2 = norm2, max(s.peak2, norm2)
-        if t % EXACT_NORM_EVERY == 0 or s.norm2 < LARGEST_FALL * s.peak2:
-            sum_squares(s, pairs)
+        for c in range(models):
+            s = scalars[c]
+            t = s.step + 1
+            dot = s.scale * (row_x[c] + s.beta * row_g[c])
+            if t == 1:
+                before = dot
+            elif s.eta == 1.0:
+                before = 0.0  # x_1 = 0
+            else:  # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards; height = −r/‖g‖ is the vertex's
+                before = (dot - s.eta * s.height * row_g[c]) / (1.0 - s.eta)
+            here, before = dot + s.intercept, before + s.intercept_before
+            target = target_of(targets[row], labels[c])
+            total[c] += weights[row] * value(loss, parameter, here, target)
 
-        norm = sqrt(max(s.norm2, 0.0))
-        s.height = -radius / norm if norm > 0 else 0.0
-        if eta == 1.0:
-            pairs[:, 0] = 0.0
-            s.scale, s.beta = 1.0, s.height
+            keep, change = combine(
+                s, t, loss, parameter, weights[row], target, here, before,
+                rhos[k], adaptive, row2, row_g[c], has_intercept, table, row, c,
+            )  # fmt: skip
+            if keep == 0.0:
+                rebase(s, pairs[:, :, c])
+                pairs[:, 1, c] = 0.0
+                s.norm2 = s.peak2 = 0.0
+            else:
+                s.sigma *= keep
+                if s.sigma < SMALLEST_SCALE:
+                    rebase(s, pairs[:, :, c])
+            c_g[c], norm2[c] = change / s.sigma, s.norm2
+            beta_c[c] = s.beta * c_g[c]
+            if has_intercept:
+                move_intercept(s, keep, change, eta, intervals[c, 0], intervals[c, 1])
+
+        if several is None:
+            add_to_one(indices, values, begin, end, pairs, c_g, beta_c, norm2)
         else:
-            s.scale *= 1.0 - eta
-            s.beta += eta * s.height / s.scale
-            if s.scale < SMALLEST_SCALE or s.scale * abs(s.beta) * norm > LARGEST_CANCELLATION * radius:
-                s.height /= s.sigma
-                rebase(s, pairs)
-        if has_intercept:
-            move_intercept(s, keep, c, eta, low, high)
-        s.eta, s.step = eta, t
+            add_to_many(indices, values, begin, end, pairs, c_g, beta_c, norm2)
+
+        for c in range(models):
+            s = scalars[c]
+            s.step += 1
+            s.norm2, s.peak2 = norm2[c], max(s.peak2, norm2[c])
+            if s.step % EXACT_NORM_EVERY == 0 or s.norm2 < LARGEST_FALL * s.peak2:
+                sum_squares(s, pairs[:, :, c])
+            norm = sqrt(max(s.norm2, 0.0))
+            s.height = -radii[c] / norm if norm > 0 else 0.0
+            if eta == 1.0:
+                pairs[:, 0, c] = 0.0
+                s.scale, s.beta = 1.0, s.height
+            else:
+                s.scale *= 1.0 - eta
+                s.beta += eta * s.height / s.scale
+                if s.scale < SMALLEST_SCALE or s.scale * abs(s.beta) * norm > LARGEST_CANCELLATION * radii[c]:
+                    s.height /= s.sigma
+                    rebase(s, pairs[:, :, c])
+            s.eta = eta
     return total

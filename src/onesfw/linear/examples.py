@@ -34,8 +34,13 @@ class Examples:
         return scipy.sparse.csr_array((self.values, indices, self.indptr), (self.size, self.n_features))
 
 
-def examples(rows: Any, targets: Any, weights: Any, n_features: int, loss: Loss) -> Examples:
-    """Check a matrix (CSR or dense), its targets and weights; copies only what has another type."""
+def examples(
+    rows: Any, targets: Any, weights: Any, n_features: int, loss: Loss, labels: tuple[int, ...] | None = None
+) -> Examples:
+    """Check a matrix (CSR or dense), its targets and weights; copies only what has another type.
+
+    With `labels`, targets are class numbers; without, those of a loss that classifies are −1 and +1.
+    """
     if isinstance(rows, np.ndarray) or not scipy.sparse.issparse(rows):
         dense = np.asarray(rows)
         if dense.ndim != 2:
@@ -52,7 +57,7 @@ def examples(rows: Any, targets: Any, weights: Any, n_features: int, loss: Loss)
     values = matrix.data if matrix.data.dtype == np.float32 else np.asarray(matrix.data, np.float64)
     if not np.isfinite(values).all():
         raise ValueError("rows must be finite: replace NaN and infinity before training")
-    targets = check_targets(targets, matrix.shape[0], loss)
+    targets = check_targets(targets, matrix.shape[0], loss, labels)
     indices = np.ascontiguousarray(matrix.indices, np.int32).view(np.uint32)
     weights = check_weights(weights, matrix.shape[0])
     return Examples(
@@ -68,14 +73,14 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def check_targets(targets: Any, size: int, loss: Loss) -> np.ndarray:
+def check_targets(targets: Any, size: int, loss: Loss, labels: tuple[int, ...] | None = None) -> np.ndarray:
     """float64 targets that the loss can take."""
     targets = np.ascontiguousarray(targets, np.float64)
     if targets.shape != (size,):
         raise ValueError(f"targets must be one number for each of the {size:,} rows, got shape {targets.shape}")
     if not np.isfinite(targets).all():
         raise ValueError("targets must be finite: drop the rows without a target")
-    if loss.classifies and not np.isin(targets, (-1.0, 1.0)).all():
+    if loss.classifies and labels is None and not np.isin(targets, (-1.0, 1.0)).all():
         raise ValueError(f"targets must be -1 or +1 for loss={loss.name!r}")
     if size and targets.min() < loss.least_target:
         raise ValueError(

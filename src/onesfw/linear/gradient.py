@@ -12,8 +12,10 @@ from onesfw.linear.losses import derivative
 
 LARGEST_CONSTANT = 100.0  # of the adaptive ρ_t = c/(t + c − 2), as in estimators/one_sample.py
 TINY = 1e-300
+SMALLEST_SCALE = 1e-100  # of x = scale · X and d = sigma · g, before the factor is multiplied into the vector
 
-# What a step needs of the steps before it, besides the vectors: x = scale · X (and more, by the set), d = sigma · g.
+# What a step of one model needs of the steps before it, besides the vectors: x = scale · X (and more, by the set) and
+# d = sigma · g.
 SCALARS = np.dtype(
     [
         ("step", np.int64),
@@ -33,6 +35,14 @@ SCALARS = np.dtype(
         ("noise", np.float64),
     ]
 )
+
+
+@njit(cache=True, nogil=True)
+def target_of(target: float, label: int) -> float:
+    """y of one model: the row's target, or with a label ≥ 0, one against the rest, +1 for that class and −1 else."""
+    if label < 0:
+        return target
+    return 1.0 if target == label else -1.0
 
 
 @njit(cache=True, nogil=True)
@@ -59,13 +69,17 @@ def observe(s: Any, t: int, new: float, old: float, row2: float, row_g: float, h
 @njit(cache=True, nogil=True)
 def combine(
     s: Any, t: int, loss: int, parameter: float, weight: float, target: float, here: float, before: float,
-    rho: float, adaptive: bool, row2: float, row_g: float, has_intercept: bool, table: np.ndarray, row: int,
+    rho: float, adaptive: bool, row2: float, row_g: float, has_intercept: bool, table: np.ndarray, row: int, model: int,
 ) -> tuple[float, float]:  # fmt: skip
-    """(keep, c) from the margins at x_t and x_{t−1}; SAG where there is a table of derivatives, one a row."""
+    """(keep, c) from the margins at x_t and x_{t−1}.
+
+    SAG where there is a table of derivatives, one a row and model: the row's entry is replaced. Otherwise Algorithm 2;
+    with an adaptive ρ the running means behind it take this step in.
+    """
     new = weight * derivative(loss, parameter, here, target)
     if table.shape[0] > 0:
-        c = (new - table[row]) / table.shape[0]
-        table[row] = new
+        c = (new - table[row, model]) / table.shape[0]
+        table[row, model] = new
         return 1.0, c
     old = weight * derivative(loss, parameter, before, target)
     if adaptive:

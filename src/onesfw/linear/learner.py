@@ -1,66 +1,109 @@
-"""The streaming learner: one Frank-Wolfe step a row, at the cost of the row's nonzeros."""
+"""The streaming learner: one Frank-Wolfe step a row for one or several models, at the cost of the row's nonzeros."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from onesfw.arguments import choose, number, real, whole_number
-from onesfw.linear import one_hot
-from onesfw.linear.constraints import CONSTRAINTS, DENSE_KERNELS, Constraint
-from onesfw.linear.examples import Examples, examples
+from onesfw.linear.constraints import CONSTRAINTS, Constraint, constraint_name
+from onesfw.linear.examples import Examples, examples, read_only
 from onesfw.linear.gradient import SCALARS
-from onesfw.linear.largest import bounds_for
-from onesfw.linear.losses import LOSSES, Loss
-from onesfw.linear.presets import DEFAULT_SCHEDULE, SCHEDULES, Schedule
+from onesfw.linear.losses import LOSSES, Loss, all_derivatives, all_values
+from onesfw.linear.one_hot import bounds_for
+from onesfw.schedules import PRESETS, Preset
 
 CHUNK = 1 << 16  # steps whose η and ρ are computed at once
+MOST_BYTES = 64 << 30  # of x and d for all models
+DEFAULT_SCHEDULE = "adaptive"  # ahead at every radius of benchmarks/sparse.py; the larger the radius, the further
+SLICE_ENTRIES = 1 << 24  # margins that are computed at once
+
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """min over ‖x‖ ≤ radius of the mean of ℓ(⟨a, x⟩ + intercept, y).
+    """min over ‖x‖ ≤ radius of the mean of ℓ(⟨a, x⟩ + intercept, y), for one model or for several on the same rows.
 
     Args:
         n_features: the number of columns.
         loss: "logistic", "squared_hinge" (targets −1 and +1), "squared", "huber", "poisson".
-        constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1".
-        radius: r.
-        schedule: "paper" (η = 1/t, ρ = 1/(t−1)), "c2" or "c4" (η = 2/(t+1), ρ = c/(t−1)), or "adaptive".
-        intercept: an interval (low, high) in which the intercept moves as part of a product set; None for none.
-        huber: where the Huber loss turns linear.
+        constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1", or the set's class: "L1Ball", "SubSimplex", ….
+        radius: r; a tuple gives each model its own.
+        schedule: "paper", "tuned", "adaptive", "c2" or "c4" as in `onesfw.schedules.PRESETS`; None for "adaptive".
+        intercept: an interval (low, high) in which the intercept moves as part of a product set, or a list of them, one
+            a model; None for none.
+        delta: where the Huber loss turns linear.
+        labels: one against the rest: targets are class numbers, and model i takes y = +1 for class labels[i], −1 else.
+
+    Raises:
+        ValueError, TypeError: for an unknown name, or a number out of its range.
+
+    Examples:
+        >>> Settings(20, "squared", radius=3.0).models
+        1
+        >>> Settings(20, radius=(1.0, 2.0, 4.0)).models
+        3
     """
 
     n_features: int
     loss: str = "logistic"
     constraint: str = "l1"
-    radius: float = 1.0
+    radius: float | tuple[float, ...] = 1.0
     schedule: str | None = None
-    intercept: tuple[float, float] | None = None
-    huber: float = 1.0
+    intercept: Interval | tuple[Interval, ...] | None = None
+    delta: float = 1.0
+    labels: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         whole_number(self.n_features, "n_features", 1)
         choose(self.loss, LOSSES, "loss")
-        choose(self.constraint, CONSTRAINTS, "constraint")
-        number(self.radius, "radius", 0.0, strict=True)
-        number(self.huber, "huber", 0.0, strict=True)
+        object.__setattr__(self, "constraint", constraint_name(self.constraint))
+        for radius in self.radius if isinstance(self.radius, tuple) else (self.radius,):
+            number(radius, "radius", 0.0, strict=True)
+        number(self.delta, "delta", 0.0, strict=True)
         if self.schedule is None:
             object.__setattr__(self, "schedule", DEFAULT_SCHEDULE)
-        choose(self.schedule, SCHEDULES, "schedule")
-        if self.intercept is not None:
-            pair = (
-                self.intercept
-                if isinstance(self.intercept, tuple | list) and len(self.intercept) == 2
-                else (None, None)
-            )
-            low, high = map(real, pair)
+        choose(self.schedule, PRESETS, "schedule")
+        if self.labels is not None and not self.loss_function.classifies:
+            raise ValueError(f"labels go with a loss that classifies, not with loss={self.loss!r}")
+        sizes = {len(v) for v in (self.radius, self.labels) if isinstance(v, tuple)}
+        if len(sizes) > 1 or 0 in sizes:
+            raise ValueError("radius and labels must have one entry a model, the same number of both")
+        for interval in self.intervals or ():
+            low, high = map(real, interval) if len(interval) == 2 else (None, None)
             if low is None or high is None or not -np.inf < low <= high < np.inf:
                 raise ValueError(f"intercept must be an interval (low, high) of finite numbers, got {self.intercept!r}")
+        if self.models * self.n_features * 16 > MOST_BYTES:
+            raise ValueError(
+                f"n_features: {self.n_features:,} features for {self.models:,} models take more than "
+                f"{MOST_BYTES >> 30} GB; hash the features to fewer, or train fewer models together"
+            )
+
+    @property
+    def models(self) -> int:
+        """How many models learn side by side."""
+        return next((len(v) for v in (self.radius, self.labels) if isinstance(v, tuple)), 1)
+
+    @property
+    def radii(self) -> np.ndarray:
+        """r of each model."""
+        return np.broadcast_to(np.asarray(self.radius, np.float64), (self.models,)).copy()
+
+    @property
+    def intervals(self) -> tuple[Interval, ...] | None:
+        """The interval of each model's intercept."""
+        if self.intercept is None:
+            return None
+        several = isinstance(self.intercept, tuple | list) and any(np.ndim(entry) for entry in self.intercept)
+        found: Any = tuple(self.intercept) if several else (self.intercept,) * self.models
+        if not all(isinstance(entry, tuple | list) for entry in found) or len(found) != self.models:
+            raise ValueError(f"intercept must be an interval (low, high) of finite numbers, got {self.intercept!r}")
+        return found
 
     @property
     def loss_function(self) -> Loss:
@@ -72,79 +115,105 @@ class Settings:
         """The constraint set."""
         return CONSTRAINTS[self.constraint]
 
+    def targets_of(self, targets: np.ndarray, model: int) -> np.ndarray:
+        """y as model number `model` sees it."""
+        return targets if self.labels is None else np.where(targets == self.labels[model], 1.0, -1.0)
+
+
+class Start(NamedTuple):
+    """Where models start instead of the origin: they must lie in their sets."""
+
+    coefs: np.ndarray
+    """models × features"""
+    intercepts: np.ndarray
+    t0: int = 0
+    """η is read at t + t0, so that a start is not thrown away by η_1 = 1."""
+
 
 class Learner:
     """One-sample stochastic Frank-Wolfe (Algorithm 2 of Zhang et al. 2020) over a stream of sparse rows.
 
     `learn` may be called with any number of rows at a time: the model depends on the stream, not on how it was cut.
+    Several models (`Settings.labels`, or a tuple of radii) learn each row together; each comes out bit for bit as it
+    would alone.
 
     Args:
         settings: what is learnt.
         rows: None for the one-sample gradient, which remembers no row; the number of rows of the data for SAG (Négiar
-            et al. 2020), which keeps one number for each.
-        start: (x_1, intercept) instead of the origin (on the simplex: the first vertex); must lie in the set.
-        t0: η is read at t + t0, so that a start is not thrown away by η_1 = 1.
+            et al. 2020), which keeps one number for each row and model.
+        start: where the models start; None for the origin (on the simplex: the first vertex).
+
+    Raises:
+        ValueError, TypeError: for rows below 1 or a start of other shapes.
+
+    Examples:
+        >>> learner = Learner(Settings(2, "squared", radius=3.0))
+        >>> for _ in range(2_000):
+        ...     total = learner.learn([[1.0, 0.0], [0.0, 1.0]], [1.0, -2.0])
+        >>> learner.coef.round(1)
+        array([ 1., -2.])
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        rows: int | None = None,
-        start: tuple[np.ndarray, float] | None = None,
-        t0: int = 0,
-    ) -> None:
+    def __init__(self, settings: Settings, *, rows: int | None = None, start: Start | None = None) -> None:
         self.settings = settings
-        self.schedule: Schedule = SCHEDULES[settings.schedule or DEFAULT_SCHEDULE]
-        self.t0 = whole_number(t0, "t0", 0)
-        size = settings.n_features
-        self.table = np.zeros(0 if rows is None else whole_number(rows, "rows", 1))
-        self.pairs = np.zeros((size, 2))
-        self.blocks, self.groups = bounds_for(size)
-        self.scalars = np.zeros(1, SCALARS)
+        self.schedule: Preset = PRESETS[settings.schedule or DEFAULT_SCHEDULE]
+        size, models = settings.n_features, settings.models
+        self.table = np.zeros((0 if rows is None else whole_number(rows, "rows", 1), models))
+        self.pairs = np.zeros((size, 2, models))
+        self.blocks, self.groups = bounds_for(size, models)
+        self.scalars = np.zeros(models, SCALARS)
         self.scalars["scale"] = self.scalars["sigma"] = 1.0
-        low, high = settings.intercept or (0.0, 0.0)
-        self.scalars["intercept"] = min(max(0.0, low), high)
+        self.radii = settings.radii
+        self.labels = np.asarray(settings.labels if settings.labels is not None else [-1] * models, np.int64)
+        self.intervals = np.asarray(settings.intervals or [(0.0, 0.0)] * models, np.float64)
+        self.scalars["intercept"] = np.clip(0.0, self.intervals[:, 0], self.intervals[:, 1])
         if settings.constraint == "simplex":
-            self.scalars["start"] = self.pairs[0, 0] = settings.radius
+            self.scalars["start"] = self.pairs[0, 0] = self.radii
+        self.t0 = 0
         if start is not None:
-            self.pairs[:, 0], self.scalars["intercept"] = start
+            if start.coefs.shape != (models, size):
+                raise ValueError(f"start.coefs must have shape {(models, size)}, got {start.coefs.shape}")
+            self.pairs[:, 0], self.scalars["intercept"] = start.coefs.T, start.intercepts
+            self.t0 = whole_number(start.t0, "t0", 0)
         self.scalars["intercept_before"] = self.scalars["intercept"]
 
     def learn(self, rows: Any, targets: Any, weights: Any = None, order: Any = None) -> float:
-        """A step for each row, in the given order; the sum of the losses they had before they were learnt."""
-        checked = examples(rows, targets, weights, self.settings.n_features, self.settings.loss_function)
-        return self.learn_examples(checked, np.arange(checked.size) if order is None else order)
+        """A step for each row, in the given order; the sum of the losses they had before they were learnt.
 
-    def learn_examples(self, data: Examples, order: np.ndarray) -> float:
-        """`learn` for rows that were checked before."""
-        if self.table.size not in (0, data.size):
-            raise ValueError(f"rows must be the {self.table.size:,} rows that SAG was told of, got {data.size:,}")
+        Several models' losses are averaged; `learn_examples` tells them apart.
+        """
+        settings = self.settings
+        checked = examples(rows, targets, weights, settings.n_features, settings.loss_function, settings.labels)
+        return float(self.learn_examples(checked, np.arange(checked.size) if order is None else order).mean())
+
+    def learn_examples(self, data: Examples, order: np.ndarray) -> np.ndarray:
+        """A step for each row of the order; the sums of the losses before, one a model."""
+        if len(self.table) not in (0, data.size):
+            raise ValueError(f"rows must be the {len(self.table):,} rows that SAG was told of, got {data.size:,}")
         order = np.ascontiguousarray(order, np.int64)
-        total = 0.0
+        total = np.zeros(self.settings.models)
         for begin in range(0, len(order), CHUNK):
             chunk = order[begin : begin + CHUNK]
-            first = self.steps + 1
-            etas = self.schedule.etas(first + self.t0, len(chunk))
-            total += self.run_kernel(data, chunk, etas, self.schedule.rhos(first, len(chunk)))
-            if not (np.isfinite(total) and np.isfinite(self.scalars["norm2"][0])):
+            t = np.arange(self.steps + 1, self.steps + 1 + len(chunk))
+            total += self.run_kernel(data, chunk, self.schedule.eta(t + self.t0, 0), self.schedule.rho(t, 0))
+            if not (np.isfinite(total).all() and np.isfinite(self.scalars["norm2"]).all()):
                 raise FloatingPointError(
                     f"the loss is not finite after {self.steps:,} steps: scale rows and targets, or lower the radius"
                 )
         return total
 
-    def run_kernel(self, data: Examples, order: np.ndarray, etas: np.ndarray, rhos: np.ndarray) -> float:
+    def run_kernel(self, data: Examples, order: np.ndarray, etas: np.ndarray, rhos: np.ndarray) -> np.ndarray:
         """The compiled loop of the set."""
         settings, loss = self.settings, self.settings.loss_function
-        low, high = settings.intercept or (0.0, 0.0)
-        rows = (data.indptr, data.indices, data.values, data.targets, data.weights, order, etas, rhos)
-        gradient = (self.schedule.adaptive and self.table.size == 0, self.table, loss.code, float(settings.huber))
-        interval = (float(settings.radius), settings.intercept is not None, float(low), float(high))
-        if settings.set.one_hot:
-            return one_hot.learn(
-                *rows, *gradient, settings.set.shape, *interval, self.scalars, self.pairs, self.blocks, self.groups
-            )
-        return DENSE_KERNELS[settings.constraint](*rows, *gradient, *interval, self.scalars, self.pairs)
+        alone = settings.models == 1
+        arguments = (
+            data.indptr, data.indices, data.values, data.targets, data.weights, order, read_only(etas), read_only(rhos),
+            self.schedule.adaptive and not len(self.table), self.table, loss.code, float(settings.delta), self.labels,
+            self.radii, settings.intercept is not None, self.intervals, self.scalars, self.pairs,
+            None if alone else True,
+        )  # fmt: skip
+        bounds = (settings.set.shape, self.blocks, self.groups) if settings.set.one_hot else ()
+        return settings.set.kernel(*arguments, *bounds)
 
     def compile(self, value_type: Any = np.float64) -> float:
         """Compile the kernel, or load it from the cache, without a step; the seconds it took."""
@@ -161,25 +230,37 @@ class Learner:
         return int(self.scalars["step"][0])
 
     @property
-    def coef(self) -> np.ndarray:
-        """x, a copy."""
-        scalars = self.scalars[0]
-        x, g = self.pairs[:, 0], self.pairs[:, 1]
+    def coefs(self) -> np.ndarray:
+        """x of each model, models × features, a copy."""
+        scale, x, g = self.scalars["scale"], self.pairs[:, 0], self.pairs[:, 1]
         if self.settings.constraint == "l2":
-            return scalars["scale"] * (x + scalars["beta"] * g)
+            return np.ascontiguousarray((scale * (x + self.scalars["beta"] * g)).T)
         if self.settings.constraint == "linf":
-            return scalars["scale"] * x - self.settings.radius * np.sign(g)
-        return scalars["scale"] * x
+            return np.ascontiguousarray((scale * x - self.radii * np.sign(g)).T)
+        return np.ascontiguousarray((scale * x).T)
+
+    @property
+    def coef(self) -> np.ndarray:
+        """x of the only model, a copy."""
+        (coef,) = self.coefs
+        return coef
+
+    @property
+    def intercepts(self) -> np.ndarray:
+        """The intercepts, one a model; 0 where there is none."""
+        return self.scalars["intercept"].copy()
 
     @property
     def intercept(self) -> float:
-        """The intercept, 0 where there is none."""
-        return float(self.scalars["intercept"][0])
+        """The intercept of the only model, 0 where there is none."""
+        (intercept,) = self.intercepts
+        return float(intercept)
 
     @property
     def gradient(self) -> np.ndarray:
-        """d_t, the estimate of the gradient at the last but one iterate, a copy."""
-        return self.scalars["sigma"][0] * self.pairs[:, 1]
+        """d_t of the only model, the estimate of the gradient at the last but one iterate, a copy."""
+        (gradient,) = (self.scalars["sigma"] * self.pairs[:, 1]).T
+        return gradient
 
     def tensors(self) -> dict[str, np.ndarray]:
         """The whole state, exactly; `from_tensors` goes on from it bit for bit."""
@@ -191,9 +272,9 @@ class Learner:
     def from_tensors(cls, settings: Settings, tensors: dict[str, np.ndarray]) -> Learner:
         """The learner whose `tensors` these are."""
         try:
-            learner = cls(settings, rows=tensors["table"].size or None, t0=int(tensors["t0"].item()))
-            mine = learner.tensors()
-            for name, array in mine.items():
+            learner = cls(settings, rows=len(tensors["table"]) or None)
+            learner.t0 = whole_number(int(tensors["t0"].item()), "t0", 0)
+            for name, array in learner.tensors().items():
                 if (array.shape, array.dtype) != (tensors[name].shape, tensors[name].dtype):
                     raise ValueError(f"{name} has shape {tensors[name].shape}, not {array.shape}")
         except (KeyError, ValueError, TypeError, OverflowError) as error:
@@ -203,3 +284,55 @@ class Learner:
         for name in ("pairs", "blocks", "groups", "table"):
             getattr(learner, name)[...] = tensors[name]
         return learner
+
+
+class Evaluation(NamedTuple):
+    """What a pass over the data says of the models, one number a model."""
+
+    value: np.ndarray
+    """F(x), the weighted mean of the losses."""
+    gap: np.ndarray
+    """max over v of ⟨∇F(x), x − v⟩, intercept included: at least F(x) − F*."""
+
+
+def evaluate(settings: Settings, data: Examples, coefs: np.ndarray, intercepts: Any = 0.0) -> Evaluation:
+    """F and its Frank-Wolfe gap for each model, from all rows.
+
+    Args:
+        settings: what the models learn.
+        data: the rows.
+        coefs: models × features, or one vector.
+        intercepts: one a model, or one number.
+
+    Returns:
+        `Evaluation`, arrays of one number a model.
+
+    Examples:
+        >>> settings = Settings(2, "squared", radius=3.0)
+        >>> rows = examples([[1.0, 0.0], [0.0, 1.0]], [1.0, -2.0], None, 2, settings.loss_function)
+        >>> evaluate(settings, rows, np.array([1.0, -2.0]))
+        Evaluation(value=array([0.]), gap=array([0.]))
+    """
+    coefs = np.atleast_2d(coefs)
+    intercepts = np.broadcast_to(intercepts, len(coefs))
+    loss, matrix = settings.loss_function, data.matrix
+    weights = data.weights / max(data.weights.sum(), np.finfo(float).tiny)
+    values, gaps = np.empty(len(coefs)), np.empty(len(coefs))
+    step = max(1, SLICE_ENTRIES // max(1, data.size))
+    for first in range(0, len(coefs), step):
+        some = range(first, min(first + step, len(coefs)))
+        margins = np.asarray(matrix @ coefs[some.start : some.stop].T)
+        slopes = np.empty_like(margins)
+        for place, model in enumerate(some):
+            m = np.ascontiguousarray(margins[:, place] + intercepts[model])
+            y = settings.targets_of(data.targets, model)
+            values[model] = weights @ all_values(loss.code, settings.delta, m, y)
+            slopes[:, place] = weights * all_derivatives(loss.code, settings.delta, m, y)
+        gradients = np.asarray(matrix.T @ slopes).T
+        for place, model in enumerate(some):
+            gaps[model] = gradients[place] @ coefs[model] - settings.radii[model] * settings.set.least(gradients[place])
+            if settings.intervals is not None:
+                low, high = settings.intervals[model]
+                slope = float(slopes[:, place].sum())
+                gaps[model] += slope * intercepts[model] - min(slope * low, slope * high)
+    return Evaluation(values, gaps)

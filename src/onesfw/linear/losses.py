@@ -65,23 +65,24 @@ def all_derivatives(loss: int, parameter: float, margins: np.ndarray, targets: n
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss by its name; `parameter` is the Huber loss's δ."""
+    """A loss by its name."""
 
     name: str
+    title: str
+    """As tables call it."""
     code: int
     formula: str
     classifies: bool = False
     """Whether y is a label, −1 or +1."""
     least_target: float = -inf
-    parameter: float = 1.0
 
-    def value(self, margins: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """ℓ(m, y) for arrays of margins and targets."""
-        return all_values(self.code, self.parameter, *as_floats(margins, targets))
+    def value(self, margins: np.ndarray, targets: np.ndarray, delta: float = 1.0) -> np.ndarray:
+        """ℓ(m, y) for arrays of margins and targets; `delta` is the Huber loss's δ."""
+        return all_values(self.code, float(delta), *as_floats(margins, targets))
 
-    def derivative(self, margins: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    def derivative(self, margins: np.ndarray, targets: np.ndarray, delta: float = 1.0) -> np.ndarray:
         """∂ℓ/∂m for arrays of margins and targets."""
-        return all_derivatives(self.code, self.parameter, *as_floats(margins, targets))
+        return all_derivatives(self.code, float(delta), *as_floats(margins, targets))
 
 
 def as_floats(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -92,10 +93,10 @@ def as_floats(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 LOSSES: dict[str, Loss] = {
     loss.name: loss
     for loss in (
-        Loss("logistic", LOGISTIC, "log(1 + exp(−y m))", classifies=True),
-        Loss("squared_hinge", SQUARED_HINGE, "max(0, 1 − y m)²", classifies=True),
-        Loss("squared", SQUARED, "(m − y)²/2"),
-        Loss("huber", HUBER, "r²/2 for r = |m − y| ≤ δ, δ (r − δ/2) beyond"),
-        Loss("poisson", POISSON, "exp(m) − y m", least_target=0.0),
+        Loss("logistic", "logistic loss", LOGISTIC, "log(1 + exp(−y m))", classifies=True),
+        Loss("squared_hinge", "squared hinge loss", SQUARED_HINGE, "max(0, 1 − y m)²", classifies=True),
+        Loss("squared", "squared loss", SQUARED, "(m − y)²/2"),
+        Loss("huber", "Huber loss", HUBER, "r²/2 for r = |m − y| ≤ δ, δ (r − δ/2) beyond"),
+        Loss("poisson", "Poisson loss", POISSON, "exp(m) − y m", least_target=0.0),
     )
 }

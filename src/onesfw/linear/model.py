@@ -1,93 +1,254 @@
-"""Linear models on disk: coefficients with everything that is needed to predict from a file."""
+"""A trained linear model: what it predicts, how it prints and draws itself, and its file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit
 
-from onesfw.data.encoding import Encoding
-from onesfw.data.labels import Label
-from onesfw.files import read_tensors, write_tensors
+from onesfw.data.encoding import NUMBERS, Encoding
+from onesfw.data.labels import Label, show
+from onesfw.files import Tensors, read_tensors, write_tensors
+from onesfw.linear.constraints import CONSTRAINTS
+from onesfw.linear.losses import LOSSES
+from onesfw.linear.scores import Scores
+from onesfw.results import show as shown
+from onesfw.results.pictures import save_figure
 
-FORMAT, VERSION = "onesfw.linear.model", 1
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMAT, VERSION = "onesfw.model", 2
+BARS = 20  # coefficients that a picture shows
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model was trained, for the record.
+
+    Args:
+        rows: of the file or stream.
+        passes: that were finished.
+        steps: rows learnt over all passes.
+        skipped: bad rows that were left out.
+        progressive_loss: the mean loss of each row before it was first learnt: honest, since the row was unseen.
+        schedule: of η and ρ.
+        key: the seed of the shuffling.
+        seconds: reading and learning.
+        pass_seconds: of each pass that was finished.
+        compile_seconds: compiling the kernel, or loading it.
+        finished: False where Ctrl-C ended the run; the model is as it stood.
+    """
+
+    rows: int = 0
+    passes: int = 0
+    steps: int = 0
+    skipped: int = 0
+    progressive_loss: float | None = None
+    schedule: str = ""
+    key: int = 0
+    seconds: float = 0.0
+    pass_seconds: tuple[float, ...] = ()
+    compile_seconds: float = 0.0
+    finished: bool = True
 
 
 @dataclass(frozen=True)
 class LinearModel:
     """m(a) = ⟨a, coef⟩ + intercept, learnt with `loss` over {x : ‖x‖ ≤ radius} of the named constraint.
 
+    `fw.linear.train` makes it. With more than two labels there is one row of coefficients a label, each learnt against
+    the rest.
+
     Args:
-        coef: one number a feature.
-        intercept: added to every margin.
+        coef: one number a feature; labels × features where there are more than two labels.
+        intercept: added to every margin; one a label where there are more than two.
         loss: "logistic", "squared_hinge", "squared", "huber" or "poisson".
         constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1".
         radius: r.
-        labels: for a classifier, the two labels; the second one is where the margin is positive.
+        labels: for a classifier; of two, the second one is where the margin is positive.
+        delta: where the Huber loss turns linear.
         encoding: how a file becomes rows.
         versions: of the packages that wrote it.
-        training: figures of the run, for the record.
+        training: how it was trained.
+        test: how good it was on the test rows, where there were some.
+
+    Examples:
+        >>> model = LinearModel(np.array([1.0, -2.0]), 0.5, "squared", "l1", 3.0)
+        >>> model.predict(np.array([[1.0, 1.0], [0.0, 0.0]]))
+        array([-0.5,  0.5])
     """
 
     coef: np.ndarray
-    intercept: float
+    intercept: float | np.ndarray
     loss: str
     constraint: str
     radius: float
-    labels: tuple[Label, Label] | None = None
+    labels: tuple[Label, ...] | None = None
+    delta: float = 1.0
     encoding: Encoding | None = None
     versions: dict[str, str] = field(default_factory=dict)
-    training: dict[str, Any] = field(default_factory=dict)
+    training: Training = field(default_factory=Training)
+    test: Scores | None = None
 
     @property
     def n_features(self) -> int:
-        """The number of coefficients."""
-        return len(self.coef)
+        """The number of features."""
+        return int(np.shape(self.coef)[-1])
+
+    @property
+    def norm(self) -> float:
+        """‖coef‖ in the norm of the constraint, the largest over the labels."""
+        return max(CONSTRAINTS[self.constraint].norm(row) for row in np.atleast_2d(self.coef))
 
     def margins(self, rows: Any) -> np.ndarray:
-        """m(a) of each row of a CSR matrix or array."""
+        """m(a) of each row of a CSR matrix or array; a column a label where there are more than two.
+
+        Raises:
+            ValueError: where the rows have another number of columns.
+        """
+        rows = rows if hasattr(rows, "shape") else np.asarray(rows)
         if rows.shape[1] != self.n_features:
             raise ValueError(f"rows must have {self.n_features:,} columns, got {rows.shape[1]:,}")
-        return np.asarray(rows @ self.coef, np.float64) + self.intercept
+        return np.asarray(rows @ np.asarray(self.coef).T, np.float64) + self.intercept
 
     def predict(self, rows: Any) -> np.ndarray:
         """Labels for a classifier, exp(m) for counts, m for other numbers."""
         return self.predictions(self.margins(rows))
 
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """The probability of each label, one column each, in the order of `labels`.
+
+        Raises:
+            ValueError: for a model of another loss than the logistic.
+        """
+        chances = self.probabilities(self.margins(rows))
+        return np.column_stack([1.0 - chances, chances]) if chances.ndim == 1 else chances
+
     def predictions(self, margins: np.ndarray) -> np.ndarray:
         """What margins stand for."""
         if self.labels is not None:
             kind = object if isinstance(self.labels[0], str) else np.float64
-            return np.asarray(self.labels, kind)[(margins > 0).astype(np.intp)]
+            places = margins.argmax(axis=1) if margins.ndim == 2 else (margins > 0).astype(np.intp)
+            return np.asarray(self.labels, kind)[places]
         with np.errstate(over="ignore"):  # a rate beyond 1e308 is infinite
             return np.exp(margins) if self.loss == "poisson" else margins
 
     def probabilities(self, margins: np.ndarray) -> np.ndarray:
-        """The probability of the second label, 1/(1 + exp(−m)); only the logistic loss has one."""
+        """1/(1 + exp(−m)), the probability of the second label; of more, each against the rest, scaled to add up to 1.
+
+        Raises:
+            ValueError: for a model of another loss than the logistic.
+        """
         if self.loss != "logistic":
             raise ValueError(f"a model of the {self.loss} loss has no probabilities; train with loss='logistic'")
-        positive = margins >= 0
-        small = np.exp(np.where(positive, -margins, margins))  # at most 1: no overflow
-        return np.where(positive, 1.0, small) / (1.0 + small)
+        chances = expit(margins)
+        if margins.ndim == 1:
+            return chances
+        totals = chances.sum(axis=1, keepdims=True)
+        return np.divide(chances, totals, out=np.full_like(chances, 1 / chances.shape[1]), where=totals > 0)
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{shown.as_text(shown.grid(('', ''), self.rows(), left=2))}"
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(self.title, ("", ""), self.rows(), self.plot())
+
+    @property
+    def title(self) -> str:
+        """What was learnt, in one line."""
+        return f"{LOSSES[self.loss].title}, {self.constraint}, radius {self.radius:g}"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and figures, a line each."""
+        record = self.training
+        lines = [("rows", f"{record.rows:,}")]
+        if record.skipped:
+            lines.append(("  skipped", f"{record.skipped:,}"))
+        lines.append(("passes", f"{record.passes}" + ("" if record.finished else ", then interrupted")))
+        lines.append(("steps", f"{record.steps:,}"))
+        if record.progressive_loss is not None:
+            lines.append(("progressive loss", f"{record.progressive_loss:.6g}"))
+        if self.labels is not None and len(self.labels) > 2:
+            names = ", ".join(show(label) for label in self.labels[:5]) + (", …" if len(self.labels) > 5 else "")
+            lines.append(("labels", f"{len(self.labels)}: {names}"))
+        if self.test is not None:
+            lines += [(f"test {name}" if name in ("rows", "loss") else name, text) for name, text in self.test.lines()]
+        lines.append(("nonzeros", f"{np.count_nonzero(self.coef):,} of {np.size(self.coef):,}"))
+        lines.append(("norm", f"{self.norm:.6g} of {self.radius:g}"))
+        if np.any(self.intercept):
+            values = np.atleast_1d(self.intercept)
+            lines.append(("intercept", ", ".join(f"{v:.6g}" for v in values[:5]) + (", …" if values.size > 5 else "")))
+        lines.append(("seconds", f"{record.seconds:.2f}"))
+        lines.append(("  compiling", f"{record.compile_seconds:.2f}"))
+        return lines
+
+    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
+        """The largest coefficients as bars; with several labels, the largest of any label, a colour a label.
+
+        Args:
+            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
+            ax: axes to draw into; None makes a figure.
+
+        Returns:
+            The figure.
+        """
+        coefs = np.atleast_2d(self.coef)
+        figure, axes = shown.axes_of(ax, (6.4, 4.2))
+        sizes = np.abs(coefs).max(axis=0)
+        largest = [j for j in np.argsort(-sizes, kind="stable")[:BARS] if sizes[j] > 0][::-1]
+        places = np.arange(len(largest))
+        if len(coefs) == 1:
+            axes.barh(places, coefs[0, largest], color="#0072B2")
+            axes.set_xlabel("coefficient")
+        else:
+            strongest = np.abs(coefs[:, largest]).argmax(axis=0)
+            axes.barh(places, coefs[strongest, largest], color=[f"C{c % 10}" for c in strongest])
+            axes.set_xlabel("largest coefficient over the labels")
+            for place, c in zip(places, strongest, strict=True):
+                assert self.labels is not None
+                axes.annotate(f" {show(self.labels[c])}", (0, place), va="center", fontsize=8)
+        axes.set_yticks(places, [self.feature_name(j) for j in largest], fontsize=8)
+        axes.axvline(0.0, color="0.5", linewidth=0.8)
+        axes.set_title(self.title, fontsize=10)
+        if not largest:
+            axes.text(0.5, 0.5, "all coefficients are 0", transform=axes.transAxes, ha="center", color="0.4")
+        if path is not None:
+            save_figure(figure, path)
+        return figure
+
+    def feature_name(self, j: int) -> str:
+        """What feature j is called: a column of a table, or its number as the file counts."""
+        if self.encoding is None or not self.encoding.columns:
+            first = 0 if self.encoding is None or self.encoding.zero_based or self.encoding.format != "libsvm" else 1
+            return f"{j + first}"
+        numbers = [column.name for column in self.encoding.columns if column.kind in NUMBERS]
+        return numbers[j] if j < len(numbers) else f"feature {j}"
 
     def save(self, path: str | Path) -> None:
         """Write the model whole or not at all; mostly-zero coefficients are stored by their nonzeros."""
         coef = np.ascontiguousarray(self.coef, np.float64)
         nonzero = np.flatnonzero(coef)
-        sparse = 2 * len(nonzero) < len(coef)
-        tensors = {"indices": nonzero, "values": coef[nonzero]} if sparse else {"coef": coef}
+        tensors: Tensors = {"intercept": np.atleast_1d(np.asarray(self.intercept, np.float64))}
+        if 2 * len(nonzero) < coef.size:
+            tensors |= {"indices": nonzero, "values": coef.ravel()[nonzero]}
+        else:
+            tensors["coef"] = coef
         content = {
-            "n_features": self.n_features,
-            "intercept": float(self.intercept),
+            "shape": list(coef.shape),
             "loss": self.loss,
             "constraint": self.constraint,
             "radius": float(self.radius),
             "labels": None if self.labels is None else list(self.labels),
+            "delta": float(self.delta),
             "encoding": None if self.encoding is None else self.encoding.to_json(),
             "versions": self.versions,
-            "training": self.training,
+            "training": asdict(self.training),
+            "test": None if self.test is None else asdict(self.test),
         }
         write_tensors(path, FORMAT, VERSION, content, tensors)
 
@@ -95,7 +256,9 @@ class LinearModel:
     def load(cls, path: str | Path) -> LinearModel:
         """Read what `save` wrote.
 
-        A missing path raises FileNotFoundError, a folder IsADirectoryError, and a damaged or foreign file ValueError.
+        Raises:
+            FileNotFoundError, IsADirectoryError: where there is no such file.
+            ValueError: for a damaged or foreign file.
         """
         content, tensors = read_tensors(path, FORMAT, VERSION, "model")
         try:
@@ -104,30 +267,41 @@ class LinearModel:
             raise ValueError(f"{path} is not a model of this version of onesfw: its fields do not fit") from error
 
 
-def decode(content: dict[str, Any], tensors: dict[str, np.ndarray]) -> LinearModel:
+def decode(content: dict[str, Any], tensors: Tensors) -> LinearModel:
     """A model from a file's content, whose fields must fit one another."""
-    size = content["n_features"]
+    shape = tuple(int(size) for size in content["shape"])
     if "coef" in tensors:
         coef = tensors["coef"]
     else:
-        coef = np.zeros(size)
-        coef[tensors["indices"]] = tensors["values"]
-    labels = content["labels"]
+        coef = np.zeros(shape)
+        coef.reshape(-1)[tensors["indices"]] = tensors["values"]
+    labels = None if content["labels"] is None else tuple(content["labels"])
     encoding = None if content["encoding"] is None else Encoding.from_json(content["encoding"])
-    if coef.shape != (size,) or coef.dtype != np.float64 or (labels is not None and len(labels) != 2):
+    intercept = tensors["intercept"]
+    models = 1 if labels is None or len(labels) == 2 else len(labels)
+    if coef.shape != shape or shape[:-1] != (() if models == 1 else (models,)) or intercept.shape != (models,):
         raise ValueError("shapes do not fit")
-    if encoding is not None and encoding.n_features != size:
+    if coef.dtype != np.float64 or not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ValueError("coefficients must be finite numbers")
+    if content["loss"] not in LOSSES or content["constraint"] not in CONSTRAINTS:
+        raise ValueError("an unknown loss or constraint")
+    if labels is not None and (len(labels) < 2 or not LOSSES[content["loss"]].classifies):
+        raise ValueError("labels go with a loss that classifies")
+    if encoding is not None and encoding.n_features != shape[-1]:
         raise ValueError("the encoding is of another size")
+    record = Training(**content["training"])
     return LinearModel(
         coef,
-        float(content["intercept"]),
+        float(intercept[0]) if models == 1 else intercept,
         content["loss"],
         content["constraint"],
         float(content["radius"]),
-        None if labels is None else (labels[0], labels[1]),
+        labels,
+        float(content["delta"]),
         encoding,
         dict(content["versions"]),
-        dict(content["training"]),
+        replace(record, pass_seconds=tuple(record.pass_seconds)),
+        None if content["test"] is None else Scores.from_json(content["test"]),
     )
 
 

@@ -1,20 +1,66 @@
 """Sets whose vertices have one nonzero: the l1 ball, the simplex, the non-negative l1 ball.
 
-x = scale · X and d = sigma · g. A step changes g in the row's nonzeros and X in one entry; the vertex is found from the
-remembered largest key of g.
+x = scale · X and d = sigma · g. A step changes g in the row's nonzeros and X in one entry. The vertex is at the largest
+key of g, |g| or −g, which is remembered: a changed entry can only raise it or, when it is the remembered one itself,
+lower it. Only then it is searched for, through upper bounds per block of entries and per 64 blocks: the largest
+bound is made exact until the largest is exact. Ties go to the lowest index.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from onesfw.linear.gradient import combine, move_intercept
-from onesfw.linear.largest import BLOCK_SHIFT, GROUP_SHIFT, find_largest, key
+from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
 from onesfw.linear.losses import value
 
 L1, SIMPLEX, NONNEGATIVE_L1 = range(3)
-SMALLEST_SCALE = 1e-100
+BLOCKS_PER_GROUP = 64
+ONE_SHIFT, MANY_SHIFT, GROUP_SHIFT = 8, 5, 6  # 2^8 entries a block; 2^5 where the entries of one model lie far apart
+
+
+def bounds_for(size: int, models: int) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds of zero vectors: one per block, one per group of blocks, for each model."""
+    blocks = -(-size >> (ONE_SHIFT if models == 1 else MANY_SHIFT))
+    return np.zeros((blocks, models)), np.zeros((-(-blocks // BLOCKS_PER_GROUP), models))
+
+
+@njit(cache=True, nogil=True)
+def key(g: float, symmetric: bool) -> float:
+    """What is maximised: |g| on a symmetric set, −g on one with non-negative vertices."""
+    return abs(g) if symmetric else -g
+
+
+@njit(cache=True, nogil=True)
+def find_largest(g: np.ndarray, symmetric: bool, blocks: np.ndarray, groups: np.ndarray, shift: int) -> int:
+    """The first index with the largest key; bounds become exact where they had to."""
+    size, scanned, place = g.shape[0], -1, 0
+    while True:
+        group = 0
+        for i in range(1, groups.shape[0]):
+            if groups[i] > groups[group]:
+                group = i
+        first = group * BLOCKS_PER_GROUP
+        last = min(first + BLOCKS_PER_GROUP, blocks.shape[0])
+        block = first
+        for i in range(first + 1, last):
+            if blocks[i] > blocks[block]:
+                block = i
+        if block == scanned:
+            return place
+        start = block << shift
+        place = start
+        for i in range(start + 1, min(start + (1 << shift), size)):
+            if key(g[i], symmetric) > key(g[place], symmetric):
+                place = i
+        blocks[block] = key(g[place], symmetric)
+        largest = blocks[first]
+        for i in range(first + 1, last):
+            largest = max(largest, blocks[i])
+        groups[group] = largest
+        scanned = block
 
 
 @njit(cache=True, nogil=True)
@@ -27,103 +73,214 @@ def height_at(shape: int, radius: float, g: float) -> float:
     return 0.0
 
 
+@njit(cache=True, nogil=True)
+def entry_at(indices: np.ndarray, values: np.ndarray, begin: int, end: int, column: int) -> float:
+    """A row's entry in a column, by bisection: a row's indices rise."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if indices[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return values[low] if low < end and indices[low] == column else 0.0
+
+
+@njit(cache=True, nogil=True)
+def sums_of_one(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, adaptive: bool, place: int, pairs: np.ndarray,
+    row_x: np.ndarray, row_g: np.ndarray, at_vertex: np.ndarray,
+) -> float:  # fmt: skip
+    """⟨a, X⟩, ⟨a, g⟩ and a's entry at the last vertex, for one model; ‖a‖². The adaptive ρ alone needs the norms."""
+    dot, along, at, row2 = 0.0, 0.0, 0.0, 0.0
+    if adaptive:
+        for p in range(begin, end):
+            j, a = indices[p], values[p]
+            dot += a * pairs[j, 0, 0]
+            along += a * pairs[j, 1, 0]
+            row2 += a * a
+            if j == place:
+                at += a
+    else:
+        for p in range(begin, end):
+            j, a = indices[p], values[p]
+            dot += a * pairs[j, 0, 0]
+            if j == place:
+                at += a
+    row_x[0], row_g[0], at_vertex[0] = dot, along, at
+    return row2
+
+
+@njit(cache=True, nogil=True)
+def sums_of_many(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, adaptive: bool, scalars: np.ndarray,
+    pairs: np.ndarray, row_x: np.ndarray, row_g: np.ndarray, at_vertex: np.ndarray,
+) -> float:  # fmt: skip
+    """The same for all models together: an entry of the row is read once, and its models lie side by side."""
+    row2, models = 0.0, row_x.shape[0]
+    row_x[:], row_g[:] = 0.0, 0.0
+    for p in range(begin, end):
+        j, a = indices[p], values[p]
+        row2 += a * a
+        for c in range(models):
+            row_x[c] += a * pairs[j, 0, c]
+        if adaptive:
+            for c in range(models):
+                row_g[c] += a * pairs[j, 1, c]
+    for c in range(models):
+        at_vertex[c] = entry_at(indices, values, begin, end, scalars[c].place)
+    return row2
+
+
+@njit(cache=True, nogil=True)
+def add_to_one(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, symmetric: bool, pairs: np.ndarray,
+    blocks: np.ndarray, groups: np.ndarray, c_g: np.ndarray, place: np.ndarray, largest: np.ndarray,
+    lowered: np.ndarray,
+) -> None:  # fmt: skip
+    """g += c_g a for one model, with the bounds and the remembered largest key."""
+    factor, at, most, fallen = c_g[0], place[0], largest[0], False
+    for p in range(begin, end):
+        j = indices[p]
+        new = pairs[j, 1, 0] + factor * values[p]
+        pairs[j, 1, 0] = new
+        size = key(new, symmetric)
+        block = j >> ONE_SHIFT
+        if size > blocks[block, 0]:
+            blocks[block, 0] = size
+            if size > groups[block >> GROUP_SHIFT, 0]:
+                groups[block >> GROUP_SHIFT, 0] = size
+        if size >= most:
+            if size > most or j < at:
+                at, most, fallen = j, size, False
+        elif j == at:
+            fallen = True  # `most` stays: whatever is above it is above all that was not touched
+    place[0], largest[0], lowered[0] = at, most, fallen
+
+
+@njit(cache=True, nogil=True)
+def add_to_many(
+    indices: np.ndarray, values: np.ndarray, begin: int, end: int, symmetric: bool, pairs: np.ndarray,
+    blocks: np.ndarray, groups: np.ndarray, c_g: np.ndarray, place: np.ndarray, largest: np.ndarray,
+    lowered: np.ndarray, sizes: np.ndarray,
+) -> None:  # fmt: skip
+    """The same for all models together, in loops over few arrays: with more the compiler does not vectorise them."""
+    models = c_g.shape[0]
+    lowered[:] = False
+    for p in range(begin, end):
+        j, a = np.int64(indices[p]), values[p]
+        for c in range(models):
+            new = pairs[j, 1, c] + c_g[c] * a
+            pairs[j, 1, c] = new
+            sizes[c] = key(new, symmetric)
+        block = j >> MANY_SHIFT
+        group = block >> GROUP_SHIFT
+        for c in range(models):
+            blocks[block, c] = max(blocks[block, c], sizes[c])
+            groups[group, c] = max(groups[group, c], sizes[c])
+        touched = False
+        for c in range(models):
+            touched |= (sizes[c] >= largest[c]) | (place[c] == j)
+        if touched:
+            for c in range(models):
+                if sizes[c] >= largest[c]:
+                    if sizes[c] > largest[c] or j < place[c]:
+                        place[c], largest[c], lowered[c] = j, sizes[c], False
+                elif place[c] == j:
+                    lowered[c] = True
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
     indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, targets: np.ndarray, weights: np.ndarray,
     order: np.ndarray, etas: np.ndarray, rhos: np.ndarray, adaptive: bool, table: np.ndarray, loss: int,
-    parameter: float, shape: int, radius: float, has_intercept: bool, low: float, high: float,
-    scalars: np.ndarray, pairs: np.ndarray, blocks: np.ndarray, groups: np.ndarray,
-) -> float:  # fmt: skip
-    """One step for each row of `order`; the sum of the losses the rows had before they were learnt."""
-    s = scalars[0]
+    parameter: float, labels: np.ndarray, radii: np.ndarray, has_intercept: bool, intervals: np.ndarray,
+    scalars: np.ndarray, pairs: np.ndarray, several: Any, shape: int, blocks: np.ndarray, groups: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """One step of each model for each row of `order`; the sums of the losses the rows had before they were learnt.
+
+    `several` is None for one model, which compiles a kernel without the loops over models.
+    """
+    models, shift = 1, ONE_SHIFT
+    if several is not None:
+        models, shift = scalars.shape[0], MANY_SHIFT
     symmetric = shape == L1
-    total = 0.0
-    largest = key(pairs[s.place, 1], symmetric)
+    total = np.zeros(models)
+    work = np.empty((5, models))
+    row_x, row_g, at_vertex, c_g, sizes = work[0], work[1], work[2], work[3], work[4]
+    place, lowered, largest = np.empty(models, np.int64), np.zeros(models, np.bool_), np.empty(models)
+    for c in range(models):
+        place[c] = scalars[c].place
+        largest[c] = key(pairs[place[c], 1, c], symmetric)
     for k in range(order.shape[0]):
-        row, eta, t = order[k], etas[k], s.step + 1
+        row, eta = order[k], etas[k]
         begin, end = indptr[row], indptr[row + 1]
-
-        dot, at_vertex, at_start, row2, row_g = 0.0, 0.0, 0.0, 0.0, 0.0
-        if adaptive:
-            for p in range(begin, end):
-                j, a = indices[p], values[p]
-                dot += a * pairs[j, 0]
-                row_g += a * pairs[j, 1]
-                row2 += a * a
-                if j == s.place:
-                    at_vertex += a
+        if several is None:
+            row2 = sums_of_one(indices, values, begin, end, adaptive, place[0], pairs, row_x, row_g, at_vertex)
         else:
-            for p in range(begin, end):
-                j, a = indices[p], values[p]
-                dot += a * pairs[j, 0]
-                if j == s.place:
-                    at_vertex += a
-        if t == 2:
-            for p in range(begin, end):
-                if indices[p] == 0:
-                    at_start += values[p]
-        dot *= s.scale
-        # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards; η_1 = 1 leaves nothing to read, but x_1 is known.
-        if t == 1:
-            before = dot
-        elif s.eta == 1.0:
-            before = at_start * s.start
-        else:
-            before = (dot - s.eta * at_vertex * s.height) / (1.0 - s.eta)
-        here, before = dot + s.intercept, before + s.intercept_before
-        total += weights[row] * value(loss, parameter, here, targets[row])
+            row2 = sums_of_many(indices, values, begin, end, adaptive, scalars, pairs, row_x, row_g, at_vertex)
 
-        keep, c = combine(
-            s, t, loss, parameter, weights[row], targets[row], here, before,
-            rhos[k], adaptive, row2, row_g, has_intercept, table, row,
-        )  # fmt: skip
-        if keep == 0.0:
-            pairs[:, 1] = 0.0
-            blocks[:], groups[:] = 0.0, 0.0
-            s.sigma, s.norm2, s.place, largest, row_g = 1.0, 0.0, 0, 0.0, 0.0
-        else:
-            s.sigma *= keep
-            if s.sigma < SMALLEST_SCALE:
-                pairs[:, 1] *= s.sigma
-                blocks *= s.sigma
-                groups *= s.sigma
-                largest *= s.sigma
-                row_g *= s.sigma
-                s.norm2 *= s.sigma * s.sigma
-                s.sigma = 1.0
+        for c in range(models):
+            s = scalars[c]
+            t = s.step + 1
+            dot = s.scale * row_x[c]
+            # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards; η_1 = 1 leaves nothing to read, but x_1 is known.
+            if t == 1:
+                before = dot
+            elif s.eta == 1.0:
+                before = entry_at(indices, values, begin, end, 0) * s.start if t == 2 else 0.0
+            else:
+                before = (dot - s.eta * at_vertex[c] * s.height) / (1.0 - s.eta)
+            here, before = dot + s.intercept, before + s.intercept_before
+            target = target_of(targets[row], labels[c])
+            total[c] += weights[row] * value(loss, parameter, here, target)
 
-        c_g, place, lowered = c / s.sigma, s.place, False
-        for p in range(begin, end):
-            j = indices[p]
-            new = pairs[j, 1] + c_g * values[p]
-            pairs[j, 1] = new
-            size = key(new, symmetric)
-            if size > blocks[j >> BLOCK_SHIFT]:
-                blocks[j >> BLOCK_SHIFT] = size
-                if size > groups[j >> GROUP_SHIFT]:
-                    groups[j >> GROUP_SHIFT] = size
-            if size >= largest:
-                if size > largest or j < place:
-                    place, largest, lowered = j, size, False
-            elif j == place:
-                lowered = True  # `largest` stays: whatever is above it is above all that was not touched
-        s.norm2 += c_g * (2.0 * row_g + c_g * row2)  # ‖g + c_g a‖²; a row has no duplicate entries
-        if lowered:
-            place = find_largest(pairs[:, 1], symmetric, blocks, groups)
-            largest = key(pairs[place, 1], symmetric)
+            kept, change = combine(
+                s, t, loss, parameter, weights[row], target, here, before,
+                rhos[k], adaptive, row2, row_g[c], has_intercept, table, row, c,
+            )  # fmt: skip
+            if kept == 0.0:
+                pairs[:, 1, c] = 0.0
+                blocks[:, c], groups[:, c] = 0.0, 0.0
+                s.sigma, s.norm2 = 1.0, 0.0
+                place[c], largest[c], row_g[c] = 0, 0.0, 0.0
+            else:
+                s.sigma *= kept
+                if s.sigma < SMALLEST_SCALE:
+                    pairs[:, 1, c] *= s.sigma
+                    blocks[:, c] *= s.sigma
+                    groups[:, c] *= s.sigma
+                    largest[c] *= s.sigma
+                    row_g[c] *= s.sigma
+                    s.norm2 *= s.sigma * s.sigma
+                    s.sigma = 1.0
+            c_g[c] = change / s.sigma
+            s.norm2 += c_g[c] * (2.0 * row_g[c] + c_g[c] * row2)  # ‖g + c_g a‖²; a row has no duplicate entries
+            if has_intercept:
+                move_intercept(s, kept, change, eta, intervals[c, 0], intervals[c, 1])
 
-        height = height_at(shape, radius, pairs[place, 1])
-        if eta == 1.0:
-            pairs[:, 0] = 0.0
-            s.scale = 1.0
-            pairs[place, 0] = height
+        if several is None:
+            add_to_one(indices, values, begin, end, symmetric, pairs, blocks, groups, c_g, place, largest, lowered)
         else:
-            s.scale *= 1.0 - eta
-            if s.scale < SMALLEST_SCALE:
-                pairs[:, 0] *= s.scale
+            add_to_many(
+                indices, values, begin, end, symmetric, pairs, blocks, groups, c_g, place, largest, lowered, sizes
+            )
+
+        for c in range(models):
+            s = scalars[c]
+            if lowered[c]:
+                place[c] = find_largest(pairs[:, 1, c], symmetric, blocks[:, c], groups[:, c], shift)
+                largest[c] = key(pairs[place[c], 1, c], symmetric)
+            height = height_at(shape, radii[c], pairs[place[c], 1, c])
+            if eta == 1.0:
+                pairs[:, 0, c] = 0.0
                 s.scale = 1.0
-            pairs[place, 0] += eta * height / s.scale
-        if has_intercept:
-            move_intercept(s, keep, c, eta, low, high)
-        s.place, s.height, s.eta, s.step = place, height, eta, t
+                pairs[place[c], 0, c] = height
+            else:
+                s.scale *= 1.0 - eta
+                if s.scale < SMALLEST_SCALE:
+                    pairs[:, 0, c] *= s.scale
+                    s.scale = 1.0
+                pairs[place[c], 0, c] += eta * height / s.scale
+            s.place, s.height, s.eta, s.step = place[c], height, eta, s.step + 1
     return total

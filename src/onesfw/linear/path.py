@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 import scipy.sparse
 
 from onesfw.arguments import choose, number, whole_number
-from onesfw.linear.constraints import CONSTRAINTS
+from onesfw.files import read_tensors, write_tensors
+from onesfw.linear.constraints import constraint_name
 from onesfw.linear.defaults import default_interval, default_radius
 from onesfw.linear.examples import Examples, examples
-from onesfw.linear.gap import evaluate
-from onesfw.linear.learner import Learner, Settings
+from onesfw.linear.learner import Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES
+from onesfw.linear.training import Memory, Progress, Team, learn_passes, some
 from onesfw.progress import ProgressBar
+from onesfw.results import show as shown
+from onesfw.results.pictures import save_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FORMAT, VERSION = "onesfw.path", 1
+HEADS = ("radius", "train loss", "gap", "validation loss", "nonzeros", "")
+ARRAYS = ("radii", "train_loss", "gap", "validation_loss", "validation_stderr", "nonzeros", "intercepts")
 SMALLEST, LARGEST, GRID = 1 / 30, 10.0, 12  # of the default radius, and how many between
 START_WEIGHT = 0.1  # t0 after the warm-up pass, in passes: larger values hold on to a start that is too small
 
@@ -41,9 +46,9 @@ class RadiusPath:
     validation_loss: np.ndarray
     validation_stderr: np.ndarray
     nonzeros: np.ndarray
+    intercepts: np.ndarray
     coefs: scipy.sparse.csr_array
     """One row a radius."""
-    intercepts: np.ndarray
 
     @property
     def best(self) -> int:
@@ -62,28 +67,33 @@ class RadiusPath:
         return int(np.argmax(self.validation_loss <= limit))
 
     def __str__(self) -> str:
-        heads = ("radius", "train loss", "gap", "validation loss", "nonzeros", "")
+        return shown.as_text(shown.grid(HEADS, self.lines(), left=0))
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(
+            f"{self.settings.constraint}: best radius {self.best_radius:.4g}", HEADS, self.lines(), self.plot()
+        )
+
+    def lines(self) -> list[tuple[str, ...]]:
+        """The cells of the table, a line a radius."""
         marks = {self.simplest: "within one standard error", self.best: "best"}
-        lines = [
+        columns = (self.radii, self.train_loss, self.gap, self.validation_loss, self.validation_stderr, self.nonzeros)
+        return [
             (f"{r:.4g}", f"{t:.5f}", f"{g:.1e}", f"{v:.5f} ± {e:.5f}", f"{k:,}", marks.get(i, ""))
-            for i, (r, t, g, v, e, k) in enumerate(
-                zip(
-                    self.radii, self.train_loss, self.gap, self.validation_loss, self.validation_stderr,
-                    self.nonzeros, strict=True,
-                )
-            )
-        ]  # fmt: skip
-        widths = [max(len(row[place]) for row in [heads, *lines]) for place in range(len(heads))]
-        return "\n".join("  ".join([*map(str.rjust, row[:-1], widths), row[-1]]).rstrip() for row in [heads, *lines])
+            for i, (r, t, g, v, e, k) in enumerate(zip(*columns, strict=True))
+        ]
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Train and validation loss, with a band of one standard error, and the nonzeros, against the radius."""
-        from matplotlib.figure import Figure
+    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
+        """Train and validation loss, with a band of one standard error, and the nonzeros, against the radius.
 
-        from onesfw.results.pictures import save_figure
+        Args:
+            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
+            ax: axes to draw into; None makes a figure.
 
-        figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-        axes = figure.add_subplot()
+        Returns:
+            The figure.
+        """
+        figure, axes = shown.axes_of(ax, (7.0, 4.2))
         low, high = (self.validation_loss + side * self.validation_stderr for side in (-1, 1))
         axes.fill_between(self.radii, low, high, color="#0072B2", alpha=0.2, linewidth=0)
         axes.plot(self.radii, self.validation_loss, "o-", color="#0072B2", label="validation, ± 1 standard error")
@@ -91,7 +101,7 @@ class RadiusPath:
         axes.axvline(self.best_radius, color="#0072B2", linewidth=1, linestyle=":")
         axes.set_xscale("log")
         axes.set_xlabel("radius of the set")
-        axes.set_ylabel(f"mean {self.settings.loss.replace('_', ' ')} loss")
+        axes.set_ylabel(f"mean {LOSSES[self.settings.loss].title}")
         axes.set_title(f"{self.settings.constraint}: best radius {self.best_radius:.4g}")
         axes.grid(alpha=0.3)
         counts = axes.twinx()
@@ -100,10 +110,37 @@ class RadiusPath:
         )
         counts.set_ylabel("nonzero coefficients")
         handles = [*axes.get_legend_handles_labels()[0], *counts.get_legend_handles_labels()[0]]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+        if ax is None:
+            figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+        else:
+            axes.legend(handles=handles, fontsize=8, frameon=False)
         if path is not None:
             save_figure(figure, path)
         return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write the path of models to a safetensors file, whole or not at all; `RadiusPath.load` reads it back."""
+        tensors = {name: np.asarray(getattr(self, name)) for name in ARRAYS}
+        tensors |= {f"coefs.{name}": getattr(self.coefs, name) for name in ("data", "indices", "indptr")}
+        content = {"settings": asdict(self.settings), "shape": list(self.coefs.shape)}
+        write_tensors(path, FORMAT, VERSION, content, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> RadiusPath:
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError, IsADirectoryError: where there is no such file.
+            ValueError: for a damaged or foreign file.
+        """
+        content, tensors = read_tensors(path, FORMAT, VERSION, "path of radii")
+        try:
+            coefs = scipy.sparse.csr_array(
+                tuple(tensors[f"coefs.{name}"] for name in ("data", "indices", "indptr")), shape=tuple(content["shape"])
+            )
+            return cls(Settings(**content["settings"]), **{name: tensors[name] for name in ARRAYS}, coefs=coefs)
+        except (KeyError, ValueError, TypeError) as error:
+            raise ValueError(f"{path} is not a path of this version of onesfw: its fields do not fit") from error
 
 
 def radius_path(
@@ -115,13 +152,14 @@ def radius_path(
     loss: str = "logistic",
     constraint: str = "l1",
     schedule: str | None = None,
-    fit_intercept: bool = False,
+    intercept: bool = True,
+    delta: float = 1.0,
     passes: int = 5,
     key: int = 0,
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> RadiusPath:
-    """Train one model a radius over the same shuffled passes, in parallel threads, and measure each on other rows.
+    """Train one model a radius over the same shuffled passes, side by side, and measure each on other rows.
 
     The first pass is learnt by the smallest radius alone. Its model lies in every larger ball, and the others start
     there: the larger radii gain about a pass by it.
@@ -131,43 +169,80 @@ def radius_path(
         y: targets; any two labels for a loss that classifies.
         radii: of the models; None for 12 from 1/30 to 10 times the default radius of the estimators.
         validation: the share of the rows to measure on, or a pair (X, y) of other rows.
-        loss, constraint, schedule: as in `onesfw.linear.Settings`.
-        fit_intercept: learn an intercept, in the interval that holds the best one.
+        loss, constraint, schedule, delta: as in `onesfw.linear.Settings`.
+        intercept: learn an intercept, in the interval that holds the best one.
         passes: over the training rows.
         key: the seed of the shuffling.
-        n_jobs: threads; None for one a core.
+        n_jobs: threads among which the radii are divided; None for one, −1 for all cores.
         progress: show a bar.
+
+    Returns:
+        The models and their losses on the rows they learnt and on the others.
+
+    Raises:
+        ValueError, TypeError: for a wrong argument, or targets that the loss cannot take.
+
+    Examples:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(500, 8))
+        >>> path = radius_path(X, X[:, 0] > 0, [0.1, 1.0, 10.0], passes=10)
+        >>> path.best_radius
+        10.0
     """
     choose(loss, LOSSES, "loss")
-    choose(constraint, CONSTRAINTS, "constraint")
+    constraint = constraint_name(constraint)
     whole_number(passes, "passes", 1)
     rng = np.random.default_rng(whole_number(key, "key", 0))
     train, test = split(X, y, validation, loss, rng)
-    base = Settings(train.n_features, loss, constraint, 1.0, schedule)
+    base = Settings(train.n_features, loss, constraint, 1.0, schedule, delta=delta)
     grid = check_radii(radii, default_radius(train, base.loss_function, base.set))
-    settings = [with_radius(base, radius, train, fit_intercept) for radius in grid]
-    workers = joblib.cpu_count() if n_jobs is None else whole_number(n_jobs, "n_jobs", 1)
-    total = train.size * (1 + len(grid) * (passes - 1)) if passes > 1 else train.size * len(grid)
-    with ProgressBar(total, progress, "rows", "rows") as bar, ThreadPoolExecutor(workers) as pool:
-        first = Learner(settings[0])
-        first.compile(train.values.dtype)
+    settings = with_radii(base, grid, train, intercept)
+    first_seed, seed = (int(s) for s in rng.integers(0, 2**63, 2))
+    warm = passes > 1 and len(grid) > 1
+    total = train.size * (1 + len(grid) * (passes - 1)) if warm else train.size * len(grid) * passes
+    with ProgressBar(total, progress, "rows", "rows") as bar:
+        start = None
+        if warm:
+            first = Team(some(settings, [0]))
+            first.compile(train.values.dtype)
+            bar.note("")
+            learn(first, train, first_seed, 1, bar)
+            start = started_at(first, settings, max(1, int(START_WEIGHT * train.size)))
+        team = Team(settings, n_jobs=n_jobs, start=start)
+        team.compile(train.values.dtype)
         bar.note("")
-        if passes > 1:
-            first.learn_examples(train, rng.permutation(train.size))
-            bar.advance(train.size)
-            t0 = max(1, int(START_WEIGHT * train.size))
-            learners = [first, *(started_at(first, setting, t0) for setting in settings[1:])]
-        else:
-            learners = [Learner(setting) for setting in settings]
-        for _ in range(max(passes - 1, 1)):
-            order = rng.permutation(train.size)
-            for _done in pool.map(lambda learner, order=order: learner.learn_examples(train, order), learners):
-                bar.advance(train.size)
-        rows = list(pool.map(lambda learner: measure(learner, train, test), learners))
-    value, gap, validation_loss, stderr, nonzeros = (np.array(column) for column in zip(*rows, strict=True))
-    coefs = scipy.sparse.csr_array(np.stack([learner.coef for learner in learners]))
-    intercepts = np.array([learner.intercept for learner in learners])
-    return RadiusPath(base, np.array(grid), value, gap, validation_loss, stderr, nonzeros, coefs, intercepts)
+        learn(team, train, seed, passes - warm, bar)
+    value, gap = evaluate(settings, train, team.coefs, team.intercepts)
+    coefs, intercepts = team.coefs, team.intercepts
+    losses = [
+        base.loss_function.value(test.matrix @ coef + intercept, test.targets, delta)
+        for coef, intercept in zip(coefs, intercepts, strict=True)
+    ]
+    return RadiusPath(
+        base,
+        np.array(grid),
+        value,
+        gap,
+        np.array([loss.mean() for loss in losses]),
+        np.array([loss.std(ddof=1) / len(loss) ** 0.5 for loss in losses]),
+        np.count_nonzero(coefs, axis=1),
+        intercepts,
+        scipy.sparse.csr_array(coefs),
+    )
+
+
+def learn(team: Team, data: Examples, seed: int, passes: int, bar: ProgressBar) -> None:
+    """So many shuffled passes."""
+    rows = Memory(data, seed, passes * data.size)
+    before = 0
+
+    def report(progress: Progress) -> None:
+        nonlocal before
+        bar.advance((team.steps - before) * team.settings.models)
+        before = team.steps
+
+    learn_passes(team, rows, Progress(), passes=rows.turns, report=report)
 
 
 def check_radii(radii: Sequence[float] | None, around: float) -> list[float]:
@@ -180,26 +255,18 @@ def check_radii(radii: Sequence[float] | None, around: float) -> list[float]:
     return grid
 
 
-def with_radius(base: Settings, radius: float, data: Examples, fit_intercept: bool) -> Settings:
-    """The settings of one model."""
-    interval = default_interval(data, base.loss_function, base.set, radius, base.huber) if fit_intercept else None
-    return replace(base, radius=radius, intercept=interval)
+def with_radii(base: Settings, grid: list[float], data: Examples, intercept: bool) -> Settings:
+    """The settings of all models."""
+    intervals = tuple(default_interval(data, base.loss_function, base.set, radius, base.delta) for radius in grid)
+    return replace(base, radius=tuple(grid), intercept=intervals if intercept else None)
 
 
-def started_at(first: Learner, settings: Settings, t0: int) -> Learner:
-    """A learner that starts at another one's model; on the simplex, whose members have another sum, scaled."""
-    coef = first.coef
+def started_at(first: Team, settings: Settings, t0: int) -> Start:
+    """All models at the first one's; on the simplex, whose members have another sum, scaled."""
+    coefs = np.repeat(first.coefs, settings.models, 0)
     if settings.constraint == "simplex":
-        coef = coef * (settings.radius / first.settings.radius)
-    return Learner(settings, start=(coef, first.intercept), t0=t0)
-
-
-def measure(learner: Learner, train: Examples, test: Examples) -> tuple[float, float, float, float, int]:
-    """(training loss, gap, validation loss, its standard error, nonzeros)."""
-    settings, coef = learner.settings, learner.coef
-    value, gap = evaluate(settings, train, coef, learner.intercept)
-    losses = settings.loss_function.value(test.matrix @ coef + learner.intercept, test.targets)
-    return value, gap, float(losses.mean()), float(losses.std(ddof=1) / len(losses) ** 0.5), int(np.count_nonzero(coef))
+        coefs *= (settings.radii / settings.radii[0])[:, None]
+    return Start(coefs, np.repeat(first.intercepts, settings.models), t0)
 
 
 def split(X: Any, y: Any, validation: Any, loss: str, rng: np.random.Generator) -> tuple[Examples, Examples]:

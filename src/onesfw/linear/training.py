@@ -1,16 +1,21 @@
-"""Passes over data in memory: shuffled, stopped by the true gap, one model or many in parallel threads."""
+"""The loop over passes, for data in memory and for files alike, with the one place that saves and resumes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 
-from onesfw.arguments import choose, number, whole_number
+from onesfw.arguments import choose, named, number, whole_number
+from onesfw.data.batch import START, Position
+from onesfw.engine.checkpoint import Checkpoint
 from onesfw.linear.examples import Examples
-from onesfw.linear.gap import Evaluation, evaluate
-from onesfw.linear.learner import Learner, Settings
+from onesfw.linear.learner import Evaluation, Learner, Settings, Start, evaluate
 
 GRADIENTS = {
     "one_sample": "Algorithm 2: remembers no row, for streams",
@@ -18,6 +23,265 @@ GRADIENTS = {
 }
 LEAST_STEPS, LEAST_PASSES = 100_000, 20
 STEPS_PER_CHECK = 10_000  # where a pass is shorter, several are made between two looks at the gap
+
+
+class Piece(NamedTuple):
+    """Some rows of a pass, and the order in which they are learnt."""
+
+    data: Examples
+    order: np.ndarray
+    end: Position = START
+    """Where the source can be read on after it."""
+    proof: str = ""
+    """For a source that cannot be read again: a hash of all that came before `end`."""
+
+
+@dataclass
+class Progress:
+    """How far a run has come: whole passes, and in the present one pieces, the place they end at, rows and loss."""
+
+    sweep: int = 0
+    piece: int = 0
+    position: Position = START
+    proof: str = ""
+    rows: int = 0
+    loss: float = 0.0
+    rows_of_pass: int = 0
+    """Rows of the first pass, 0 until it is over."""
+    first_rows: int = 0
+    first_loss: float = 0.0
+    skipped: int = 0
+    seconds: float = 0.0
+    pass_seconds: list[float] = field(default_factory=list)
+    """Seconds of the passes that are over."""
+
+    def learnt(self, piece: Piece, loss: float) -> None:
+        """Count a piece."""
+        self.piece += 1
+        self.position, self.proof = piece.end, piece.proof
+        self.rows += len(piece.order)
+        self.loss += loss
+        if self.sweep == 0:
+            self.first_rows, self.first_loss = self.rows, self.loss
+
+    def turn(self) -> None:
+        """Begin the next pass."""
+        self.pass_seconds.append(self.seconds - sum(self.pass_seconds))
+        self.rows_of_pass = self.rows
+        self.sweep, self.piece, self.rows, self.loss = self.sweep + 1, 0, 0, 0.0
+        self.position, self.proof = START, ""
+
+    @property
+    def progressive_loss(self) -> float | None:
+        """The mean loss of each row before it was first learnt."""
+        return self.first_loss / self.first_rows if self.first_rows else None
+
+    @property
+    def all_rows(self) -> int:
+        """Rows learnt, those of earlier passes too."""
+        return self.sweep * self.rows_of_pass + self.rows
+
+
+class RowSource(Protocol):
+    """Where the loop gets its rows from."""
+
+    def pieces(self, progress: Progress, stop: Callable[[], bool]) -> Generator[Piece, None, None]:
+        """The pieces of the present pass from where `progress` stands; ends early when `stop` says so."""
+
+    def skipped(self) -> int:
+        """Rows that could not be read so far."""
+
+
+class Models(Protocol):
+    """What learns: a `Learner`, or a `Team` of them."""
+
+    def learn_examples(self, data: Examples, order: np.ndarray) -> np.ndarray:
+        """A step for each row of the order; the sums of the losses before, one a model."""
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """The whole state."""
+
+
+def learn_passes(
+    models: Models,
+    source: RowSource,
+    progress: Progress,
+    *,
+    passes: int,
+    stop: Callable[[], bool] = lambda: False,
+    report: Callable[[Progress], None] = lambda progress: None,
+    satisfied: Callable[[], bool] = lambda: False,
+    saves: Checkpoint | None = None,
+    about: Callable[[], dict[str, Any]] = dict,
+) -> bool:
+    """Learn so many passes from where `progress` stands; whether they were all done, or nothing was left to gain.
+
+    The order of a piece's rows depends on the seed, the pass and the piece alone, and a save lies between pieces: a run
+    that goes on from one ends bit for bit as if it had not been interrupted.
+
+    Args:
+        models: what learns.
+        source: the rows.
+        progress: where the run stands; changed as it goes.
+        passes: how many there are to be in all.
+        stop: asked after each piece.
+        report: hears of each piece.
+        satisfied: asked after each pass; True ends the run.
+        saves: where the state is kept.
+        about: what is kept beside the state and the progress.
+    """
+    clock, before = time.perf_counter(), progress.seconds
+
+    def save() -> None:
+        if saves is not None:
+            saves.save({"progress": asdict(progress), **about()}, models.tensors())
+
+    done = progress.sweep >= passes
+    while not done and not stop():
+        with closing(source.pieces(progress, stop)) as pieces:
+            for piece in pieces:
+                progress.learnt(piece, float(models.learn_examples(piece.data, piece.order).mean()))
+                progress.skipped, progress.seconds = source.skipped(), before + time.perf_counter() - clock
+                report(progress)
+                if stop():
+                    break
+                if saves is not None and saves.due():
+                    save()
+        if not stop():
+            if not progress.rows:
+                raise ValueError(f"{named('source')} holds no rows to learn from")
+            progress.seconds = before + time.perf_counter() - clock
+            progress.turn()
+            done = progress.sweep >= passes or satisfied()
+    progress.skipped, progress.seconds = source.skipped(), before + time.perf_counter() - clock
+    if progress.all_rows:
+        save()
+    return done
+
+
+def resumed(saves: Checkpoint) -> tuple[Progress, dict[str, Any], dict[str, np.ndarray]] | None:
+    """(progress, what `about` gave, the state) as they were saved; None where nothing was."""
+    found = saves.load()
+    if found is None:
+        return None
+    content, tensors = found
+    try:
+        progress = Progress(**content.pop("progress"))
+        progress.position = tuple(progress.position)
+    except (TypeError, KeyError) as error:
+        raise saves.damaged() from error
+    return progress, content, tensors
+
+
+class Memory:
+    """Rows in memory: each pass shuffled; several passes a piece where they are short."""
+
+    def __init__(self, data: Examples, seed: int, steps: int, *, independent: bool = False) -> None:
+        self.data, self.left, self.independent = data, steps, independent
+        self.rng = np.random.default_rng(seed)
+        self.passes_per_piece = -(-STEPS_PER_CHECK // data.size)
+        self.turns = -(-steps // (self.passes_per_piece * data.size))
+
+    def pieces(self, progress: Progress, stop: Callable[[], bool]) -> Generator[Piece, None, None]:
+        """One piece."""
+        independent = self.independent and progress.sweep > 0
+        order = draw_order(self.rng, self.data.size, self.passes_per_piece, independent)[: self.left]
+        self.left -= len(order)
+        yield Piece(self.data, order)
+
+    def skipped(self) -> int:
+        """None."""
+        return 0
+
+
+def draw_order(rng: np.random.Generator, rows: int, passes: int, independent: bool) -> np.ndarray:
+    """The rows of some passes: each pass a permutation, or independent draws.
+
+    SAG needs each row once to fill its table and independent rows after that: with a new permutation for every pass it
+    oscillates. The one-sample gradient does better with permutations throughout.
+    """
+    if independent:
+        return rng.integers(0, rows, rows * passes)
+    if passes == 1:
+        return rng.permutation(rows)
+    return rng.permuted(np.tile(np.arange(rows), (passes, 1)), axis=1).ravel()
+
+
+class Team:
+    """The models of one `Settings`, divided among threads: kernels run without the interpreter's lock.
+
+    Each model comes out bit for bit the same, however many threads there are.
+
+    Args:
+        settings: of all models.
+        n_jobs: threads, as joblib counts them: None for 1 or what `joblib.parallel_config` says, −1 for all cores.
+        rows: for SAG, the number of rows.
+        start: where the models start.
+    """
+
+    def __init__(
+        self, settings: Settings, *, n_jobs: int | None = None, rows: int | None = None, start: Start | None = None
+    ) -> None:
+        self.settings, self.n_jobs = settings, n_jobs
+        workers = min(settings.models, effective_n_jobs(n_jobs)) if settings.models > 1 else 1
+        self.parts: list[Learner] = []
+        for share in np.array_split(np.arange(settings.models), workers):
+            begun = None if start is None else Start(start.coefs[share], start.intercepts[share], start.t0)
+            self.parts.append(Learner(settings if workers == 1 else some(settings, share), rows=rows, start=begun))
+
+    def learn_examples(self, data: Examples, order: np.ndarray) -> np.ndarray:
+        """A step of each model for each row of the order; the sums of the losses before, one a model."""
+        if len(self.parts) == 1:
+            return self.parts[0].learn_examples(data, order)
+        # The learners change in place: processes would change copies of them.
+        totals = Parallel(n_jobs=len(self.parts), require="sharedmem")(
+            delayed(part.learn_examples)(data, order) for part in self.parts
+        )
+        return np.concatenate(totals)
+
+    def compile(self, value_type: Any = np.float64) -> float:
+        """Compile the kernel without a step; the seconds it took."""
+        return self.parts[0].compile(value_type)
+
+    @property
+    def steps(self) -> int:
+        """Rows learnt so far."""
+        return self.parts[0].steps
+
+    @property
+    def t0(self) -> int:
+        """η is read at t + t0."""
+        return self.parts[0].t0
+
+    @property
+    def coefs(self) -> np.ndarray:
+        """x of each model, models × features."""
+        return np.concatenate([part.coefs for part in self.parts])
+
+    @property
+    def intercepts(self) -> np.ndarray:
+        """The intercepts, one a model."""
+        return np.concatenate([part.intercepts for part in self.parts])
+
+    @property
+    def remembers(self) -> bool:
+        """Whether SAG's table of rows is kept."""
+        return len(self.parts[0].table) > 0
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """The whole state."""
+        return {f"{place}.{name}": a for place, part in enumerate(self.parts) for name, a in part.tensors().items()}
+
+
+def some(settings: Settings, share: Sequence[int] | np.ndarray) -> Settings:
+    """The settings of some of the models."""
+    intervals = settings.intervals
+    return replace(
+        settings,
+        radius=tuple(float(settings.radii[i]) for i in share),
+        labels=None if settings.labels is None else tuple(settings.labels[i] for i in share),
+        intercept=None if intervals is None else tuple(intervals[i] for i in share),
+    )
 
 
 @dataclass(frozen=True)
@@ -55,60 +319,67 @@ class Budget:
 
 @dataclass(frozen=True)
 class Fit:
-    """A trained model and what a last full pass says of it."""
+    """Trained models and what a last full pass says of them."""
 
-    learner: Learner
+    team: Team
     evaluation: Evaluation
     passes: int
     converged: bool
-    """Whether the gap fell below tol; True where there is no tol."""
+    """Whether every gap fell below tol; True where there is no tol."""
 
 
-def train(
+def fit_in_memory(
     settings: Settings,
     data: Examples,
     budget: Budget,
     seed: int,
-    start: tuple[np.ndarray, float, int] | None = None,
+    *,
+    n_jobs: int | None = None,
+    start: Start | None = None,
     advance: Callable[[int], None] = lambda steps: None,
 ) -> Fit:
-    """Train over shuffled passes; `start` is (x, intercept, steps they took), `advance` hears of every pass."""
-    x, intercept, t0 = start or (None, 0.0, 0)
-    learner = Learner(
-        settings,
-        rows=data.size if budget.gradient == "sag" else None,
-        start=None if x is None else (x, intercept),
-        t0=t0,
-    )
-    rng = np.random.default_rng(seed)
-    limit = None
-    if budget.tol is not None:
-        zero = Learner(settings)
-        limit = budget.tol * evaluate(settings, data, zero.coef, zero.intercept).value
-    left, passes, evaluation = budget.total(data.size), 0, None
-    passes_per_check = -(-STEPS_PER_CHECK // data.size)
-    while left > 0:
-        order = draw_order(rng, data.size, passes_per_check, budget.gradient == "sag" and passes > 0)[:left]
-        learner.learn_examples(data, order)
-        left, passes = left - len(order), passes + -(-len(order) // data.size)
-        advance(len(order))
-        if limit is not None:
-            evaluation = evaluate(settings, data, learner.coef, learner.intercept)
-            if evaluation.gap <= limit:
-                break
-    if evaluation is None:
-        evaluation = evaluate(settings, data, learner.coef, learner.intercept)
-    return Fit(learner, evaluation, passes, limit is None or evaluation.gap <= limit)
+    """Train all models of the settings over shuffled passes, until each of them has a gap below the tolerance.
 
+    Args:
+        settings: what is learnt.
+        data: the rows.
+        budget: how long.
+        seed: of the shuffling.
+        n_jobs: threads among which the models are divided.
+        start: where the models start.
+        advance: hears of the steps done.
 
-def draw_order(rng: np.random.Generator, rows: int, passes: int, independent: bool) -> np.ndarray:
-    """The rows of some passes: each pass a permutation, or independent draws.
-
-    SAG needs each row once to fill its table and independent rows after that: with a new permutation for every pass it
-    oscillates. The one-sample gradient does better with permutations throughout.
+    Returns:
+        The models, and a full pass's evaluation of them.
     """
-    if independent:
-        return rng.integers(0, rows, rows * passes)
-    if passes == 1:
-        return rng.permutation(rows)
-    return rng.permuted(np.tile(np.arange(rows), (passes, 1)), axis=1).ravel()
+    team = Team(settings, n_jobs=n_jobs, rows=data.size if budget.gradient == "sag" else None, start=start)
+    limit: np.ndarray | None = None
+    if budget.tol is not None:
+        zero = Team(settings)
+        limit = budget.tol * evaluate(settings, data, zero.coefs, zero.intercepts).value
+    measured: tuple[int, Evaluation] | None = None
+    seen = 0
+
+    def measure() -> Evaluation:
+        nonlocal measured
+        if measured is None or measured[0] != team.steps:
+            measured = team.steps, evaluate(settings, data, team.coefs, team.intercepts)
+        return measured[1]
+
+    def report(progress: Progress) -> None:
+        nonlocal seen
+        advance(team.steps - seen)
+        seen = team.steps
+
+    rows = Memory(data, seed, budget.total(data.size), independent=budget.gradient == "sag")
+    learn_passes(
+        team,
+        rows,
+        Progress(),
+        passes=rows.turns,
+        report=report,
+        satisfied=lambda: limit is not None and bool((measure().gap <= limit).all()),
+    )
+    evaluation = measure()
+    converged = limit is None or bool((evaluation.gap <= limit).all())
+    return Fit(team, evaluation, -(-team.steps // data.size), converged)

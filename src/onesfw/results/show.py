@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
 WIDTH = 100  # of a printed table, at most
+MOST_TITLE = 78  # a longer title is wrapped at the table's width
 PICTURE_DPI = 80
 
 
@@ -33,6 +35,19 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1
     table = Table(box=None, show_header=any(columns), pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(columns):
         table.add_column(Text(name), justify="left" if place < left else "right", no_wrap=place > 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def boxed(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table with lines and a title, for the command line; no name or figure is ever cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", min_width=min(MOST_TITLE, len(title)))
+    for place, name in enumerate(columns):
+        table.add_column(Text(name), no_wrap=place == 0, overflow="fold", justify="right" if place > 1 else "left")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
@@ -75,3 +90,13 @@ def inline(figure: Figure) -> str:
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=PICTURE_DPI)
     return "data:image/png;base64," + base64.b64encode(picture.getvalue()).decode("ascii")
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
+    """The axes to draw into and their figure: a new one of that size, in inches, where there is none."""
+    from matplotlib.figure import Figure
+
+    if ax is not None:
+        return ax.figure.figure, ax
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.add_subplot()

@@ -1,5 +1,6 @@
 """ρ_t, η_t and sample sizes: pure functions of t, and of T where a theorem asks for it, computed on the host."""
 
+from onesfw.schedules.presets import ADAPTIVE, PRESETS, Preset
 from onesfw.schedules.rates import (
     Numbers,
     Schedule,
@@ -8,16 +9,20 @@ from onesfw.schedules.rates import (
     constant,
     harmonic,
     horizon_power,
+    inverse,
     power,
     require_range,
 )
 from onesfw.schedules.sizes import MOST_SAMPLES, Batches, Epochs, Sizes, as_sizes
 
 __all__ = [
+    "ADAPTIVE",
     "MOST_SAMPLES",
+    "PRESETS",
     "Batches",
     "Epochs",
     "Numbers",
+    "Preset",
     "Schedule",
     "Sizes",
     "as_schedule",
@@ -26,6 +31,7 @@ __all__ = [
     "constant",
     "harmonic",
     "horizon_power",
+    "inverse",
     "power",
     "require_range",
 ]

@@ -34,12 +34,16 @@ def constant(value: float) -> Schedule:
     return Schedule(f"{value:g}", lambda t, T: np.full(np.shape(t), value))
 
 
+def inverse(numerator: float) -> Schedule:
+    """ρ_t = numerator/(t − 1), at most 1; 1 at t = 1, where there is nothing to average with (Lemma 2)."""
+    return Schedule(f"{numerator:g}/(t-1)", lambda t, T: np.minimum(numerator / np.maximum(t - 1, 1.0), 1.0))
+
+
 def power(exponent: float) -> Schedule:
-    """ρ_t = (t − 1)^(−exponent), and 1 at t = 1, where there is nothing to average with (Lemma 2)."""
-    formula = "1/(t-1)" if exponent == 1 else f"(t-1)^(-{exponent:.3g})"
+    """ρ_t = (t − 1)^(−exponent), and 1 at t = 1."""
     if exponent == 1:
-        return Schedule(formula, lambda t, T: 1.0 / np.maximum(t - 1, 1.0))
-    return Schedule(formula, lambda t, T: np.maximum(t - 1, 1.0) ** -exponent)
+        return inverse(1.0)
+    return Schedule(f"(t-1)^(-{exponent:.3g})", lambda t, T: np.maximum(t - 1, 1.0) ** -exponent)
 
 
 def harmonic(numerator: float = 1.0, offset: float = 0.0) -> Schedule:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,22 +13,22 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from onesfw.linear import LOSSES, Examples, examples
-from onesfw.linear.examples import read_only
+from onesfw.linear.examples import Examples, examples
+from onesfw.linear.losses import LOSSES
 from onesfw.sklearn.linear_base import LinearOneSFW
 
 
 class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
     """Linear classification with ‖x‖ ≤ radius at every moment, by one-sample stochastic Frank-Wolfe.
 
-    Several classes are taken one against the rest, each in a thread of its own.
+    Several classes are taken one against the rest, and learn each row together.
 
     Args:
         constraint: "l1", "l2", "linf", "simplex" (x ≥ 0, Σx = radius) or "nonnegative_l1" (x ≥ 0, Σx ≤ radius).
         radius: of the set. None: the radius at which a row of average size can reach a margin of 10, that is 10 over
             the mean of the rows' dual norms; 10 in `partial_fit`, which must not look ahead. `radius_` tells.
         loss: "logistic" or "squared_hinge".
-        schedule: "paper", "c2", "c4" or "adaptive"; None for the default, "adaptive".
+        schedule: a name of `onesfw.schedules.PRESETS`; None for the default, "adaptive".
         gradient: "one_sample" (Algorithm 2 of Zhang et al. 2020) or "sag" (Négiar et al. 2020, one number a row).
         max_iter: passes over the data. None: 20, or as many as make 100,000 steps.
         steps: rows to learn from, instead of passes.
@@ -42,7 +41,8 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         class_weight: weights of the classes, or "balanced".
         warm_start: start `fit` at the coefficients of the fit before, and go on with its step sizes.
         random_state: the seed of the order of the rows.
-        n_jobs: threads over the classes.
+        n_jobs: threads among which the classes are divided; None for one, −1 for all cores. The model is the same
+            bit for bit.
         verbose: show a progress bar.
 
     Attributes:
@@ -101,7 +101,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold at least two classes, got one class, {self.classes_[0]!r}")
-        self._train(self._tasks(X, y, sample_weight))
+        self._train(self._examples(X, y, sample_weight), self._classes())
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OneSFWClassifier:
@@ -116,7 +116,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         self._validate_params()
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all labels at once; give partial_fit a dict of weights")
-        first = not hasattr(self, "_learners")
+        first = not hasattr(self, "_team")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_classification_targets(y)
         if classes is None and not hasattr(self, "classes_"):
@@ -131,20 +131,23 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"y holds {unknown[0]!r}, which is not among the classes {self.classes_}")
-        self._learn(self._tasks(X, y, sample_weight))
+        self._learn(self._examples(X, y, sample_weight), self._classes())
         return self
 
-    def _tasks(self, X: Any, y: np.ndarray, sample_weight: Any) -> list[Examples]:
-        """One problem of −1 against +1 a class, on the same rows; one in all for two classes."""
+    def _classes(self) -> int | None:
+        """How many classes learn one against the rest; None for two, which one model tells apart."""
+        return None if len(self.classes_) == 2 else len(self.classes_)
+
+    def _examples(self, X: Any, y: Any, sample_weight: Any) -> Examples:
+        """The rows, with targets −1 and +1 for two classes, and class numbers for more."""
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        places = np.searchsorted(self.classes_, y)
         if self.class_weight is not None:
-            places = np.searchsorted(self.classes_, y)
             weights = weights * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[places]
-        first = self.classes_[-1] if len(self.classes_) == 2 else self.classes_[0]
-        rows = examples(X, np.where(y == first, 1.0, -1.0), weights, self.n_features_in_, LOSSES[self.loss])
-        if len(self.classes_) == 2:
-            return [rows]
-        return [replace(rows, targets=read_only(np.where(y == label, 1.0, -1.0))) for label in self.classes_]
+        two = len(self.classes_) == 2
+        targets = np.where(places == 1, 1.0, -1.0) if two else places.astype(np.float64)
+        labels = None if two else tuple(range(len(self.classes_)))
+        return examples(X, targets, weights, self.n_features_in_, LOSSES[self.loss], labels)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """⟨a, x⟩ + intercept: positive for the second of two classes; one column a class where there are more."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -17,21 +17,23 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onesfw.arguments import number
-from onesfw.linear import CONSTRAINTS, LOSSES, SCHEDULES, Examples, Learner, Settings
+from onesfw.linear.constraints import CLASSES, CONSTRAINTS, constraint_name
 from onesfw.linear.defaults import BLIND_RADIUS, default_interval, default_radius
-from onesfw.linear.training import GRADIENTS, Budget, Fit, train
+from onesfw.linear.examples import Examples, read_only
+from onesfw.linear.learner import Settings, Start
+from onesfw.linear.losses import LOSSES
+from onesfw.linear.training import GRADIENTS, Budget, Team, fit_in_memory
 from onesfw.progress import ProgressBar
-
-Start = tuple[np.ndarray, float, int]
+from onesfw.schedules import PRESETS
 
 
 class LinearOneSFW(BaseEstimator):
     """What the classifier and the regressor share: parameters, training, streaming and the coefficients."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "constraint": [StrOptions(set(CONSTRAINTS))],
+        "constraint": [StrOptions({*CONSTRAINTS, *CLASSES})],
         "radius": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(SCHEDULES)), None],
+        "schedule": [StrOptions(set(PRESETS)), None],
         "gradient": [StrOptions(set(GRADIENTS))],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "steps": [Interval(Integral, 1, None, closed="left"), None],
@@ -44,7 +46,7 @@ class LinearOneSFW(BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    _learners: list[Learner]
+    _team: Team
     _coef: np.ndarray | None
 
     def __sklearn_tags__(self) -> Any:
@@ -57,14 +59,14 @@ class LinearOneSFW(BaseEstimator):
         """The coefficients: one row a class, one row for two classes; a vector for a regression."""
         check_is_fitted(self)
         if self._coef is None:  # a stream leaves them to whoever asks: they cost O(features)
-            self._coef = np.stack([learner.coef for learner in self._learners])
+            self._coef = self._team.coefs
         return self._coef[0] if isinstance(self, RegressorMixin) else self._coef
 
     @property
     def intercept_(self) -> np.ndarray:
         """The intercepts, one a model; zeros without `fit_intercept`."""
         check_is_fitted(self)
-        return np.array([learner.intercept for learner in self._learners])
+        return self._team.intercepts
 
     @property
     def sparse_coef_(self) -> scipy.sparse.csr_array:
@@ -77,92 +79,98 @@ class LinearOneSFW(BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         return safe_sparse_dot(X, np.atleast_2d(self.coef_).T, dense_output=True) + self.intercept_
 
-    def _settings(self, data: Examples | None) -> Settings:
-        """What is learnt. Without data, as in a stream, the defaults are numbers that do not look at them."""
-        loss, constraint = LOSSES[self.loss], CONSTRAINTS[self.constraint]
-        huber = float(getattr(self, "epsilon", 1.0))
+    def _settings(self, data: Examples | None, classes: int | None = None) -> Settings:
+        """What is learnt. Without data, as in a stream, the defaults are numbers that do not look at them.
+
+        With `classes`, targets are class numbers, and there is one model a class, against the rest.
+        """
+        loss, constraint = LOSSES[self.loss], CONSTRAINTS[constraint_name(self.constraint)]
+        delta = float(getattr(self, "epsilon", 1.0))
         if self.radius is not None:
             radius = number(self.radius, "radius", 0.0, strict=True)
         else:
             radius = BLIND_RADIUS if data is None else default_radius(data, loss, constraint)
-        interval = None
+        intervals: tuple[tuple[float, float], ...] | None = None
         if self.fit_intercept and (self.intercept_bound is not None or data is None):
             bound = radius if self.intercept_bound is None else number(self.intercept_bound, "intercept_bound", 0.0)
-            interval = (-bound, bound)
+            intervals = ((-bound, bound),) * (classes or 1)
         elif self.fit_intercept and data is not None:
-            interval = default_interval(data, loss, constraint, radius, huber)
-        return Settings(self.n_features_in_, self.loss, self.constraint, radius, self.schedule, interval, huber)
+            tasks = [data] if classes is None else [one_against_rest(data, label) for label in range(classes)]
+            intervals = tuple(default_interval(task, loss, constraint, radius, delta) for task in tasks)
+        labels = None if classes is None else tuple(range(classes))
+        return Settings(
+            self.n_features_in_, self.loss, self.constraint, radius, self.schedule, intervals, delta, labels
+        )  # fmt: skip
 
-    def _train(self, tasks: list[Examples]) -> None:
-        """Fit one model a task, in parallel threads: the kernels do not hold the interpreter's lock."""
+    def _train(self, data: Examples, classes: int | None = None) -> None:
+        """Fit all models over the same passes."""
         budget = Budget(self.max_iter, self.steps, self.tol, self.gradient)
-        settings = [self._settings(task) for task in tasks]
-        starts = self._starts(settings)
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(tasks))
-        with ProgressBar(sum(budget.total(task.size) for task in tasks), bool(self.verbose), "rows", "rows") as bar:
-            Learner(settings[0]).compile(tasks[0].values.dtype)
+        settings = self._settings(data, classes)
+        start = self._start(settings)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        with ProgressBar(budget.total(data.size), bool(self.verbose), "rows", "rows") as bar:
+            Team(settings, n_jobs=self.n_jobs).compile(data.values.dtype)
             bar.note("")
-            fits: list[Fit] = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(train)(setting, task, budget, int(seed), start, bar.advance)
-                for setting, task, seed, start in zip(settings, tasks, seeds, starts, strict=True)
-            )
-        if self.max_iter is not None and not all(fit.converged for fit in fits):
-            worst = max(fit.evaluation.gap for fit in fits)
+            fit = fit_in_memory(
+                settings, data, budget, seed, n_jobs=self.n_jobs, start=start, advance=bar.advance
+            )  # fmt: skip
+        if self.max_iter is not None and not fit.converged:
             warnings.warn(
-                f"the Frank-Wolfe gap is {worst:.2g} after max_iter={self.max_iter} passes, more than tol={self.tol:g} "
-                "allows; raise max_iter, or tol, or set tol=None",
+                f"the Frank-Wolfe gap is {fit.evaluation.gap.max():.2g} after max_iter={self.max_iter} passes, more "
+                f"than tol={self.tol:g} allows; raise max_iter, or tol, or set tol=None",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._learners = [fit.learner for fit in fits]
-        self._coef = np.stack([learner.coef for learner in self._learners])
-        self.n_iter_ = max(fit.passes for fit in fits)
-        self.gap_ = one_or_array([fit.evaluation.gap for fit in fits])
-        self.objective_ = one_or_array([fit.evaluation.value for fit in fits])
-        self.radius_ = one_or_array([setting.radius for setting in settings])
+        self._team = fit.team
+        self._coef = fit.team.coefs
+        self.n_iter_ = fit.passes
+        self.gap_ = one_or_array(fit.evaluation.gap)
+        self.objective_ = one_or_array(fit.evaluation.value)
+        self.radius_ = float(settings.radii[0])
 
-    def _starts(self, settings: list[Settings]) -> list[Start | None]:
+    def _start(self, settings: Settings) -> Start | None:
         """Where the models start: with `warm_start`, at the coefficients of the fit before, drawn into the set."""
-        if not (self.warm_start and hasattr(self, "_learners")):
-            return [None] * len(settings)
-        features = {learner.settings.n_features for learner in self._learners}
-        if len(self._learners) != len(settings) or features != {self.n_features_in_}:
+        if not (self.warm_start and hasattr(self, "_team")):
+            return None
+        before = self._team.settings
+        if (before.models, before.n_features) != (settings.models, settings.n_features):
             raise ValueError("warm_start=True needs the features and classes of the fit before; use a new estimator")
-        return [inside(learner, setting) for learner, setting in zip(self._learners, settings, strict=True)]
+        return inside(self._team, settings)
 
-    def _learn(self, tasks: list[Examples]) -> None:
+    def _learn(self, data: Examples, classes: int | None = None) -> None:
         """Go on with a stream: one step a row and model, in the order they came."""
-        if not hasattr(self, "_learners"):
-            self._learners = [Learner(self._settings(None)) for _ in tasks]
-            self.radius_ = self._learners[0].settings.radius
-        elif self._learners[0].table.size:  # after a fit with SAG, whose table is of rows that are gone
-            self._learners = [self._without_table(learner) for learner in self._learners]
-        Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(learner.learn_examples)(task, np.arange(task.size))
-            for learner, task in zip(self._learners, tasks, strict=True)
-        )
+        if not hasattr(self, "_team"):
+            self._team = Team(self._settings(None, classes), n_jobs=self.n_jobs)
+            self.radius_ = float(self._team.settings.radii[0])
+        elif self._team.remembers:  # after a fit with SAG, whose table is of rows that are gone
+            team = self._team
+            start = Start(team.coefs, team.intercepts, team.t0 + team.steps)
+            self._team = Team(team.settings, n_jobs=self.n_jobs, start=start)
+        self._team.learn_examples(data, np.arange(data.size))
         self._coef = None
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
 
-    @staticmethod
-    def _without_table(learner: Learner) -> Learner:
-        return Learner(learner.settings, start=(learner.coef, learner.intercept), t0=learner.t0 + learner.steps)
+
+def one_against_rest(data: Examples, label: int) -> Examples:
+    """The same rows with targets +1 for one class and −1 for the others."""
+    return replace(data, targets=read_only(np.where(data.targets == label, 1.0, -1.0)))
 
 
-def one_or_array(numbers: list[float]) -> Any:
+def one_or_array(numbers: np.ndarray) -> Any:
     """One model's number as it is, several models' as an array."""
-    return numbers[0] if len(numbers) == 1 else np.array(numbers)
+    return float(numbers[0]) if len(numbers) == 1 else numbers
 
 
-def inside(learner: Learner, settings: Settings) -> Start:
-    """(coefficients, intercept, steps taken), scaled into the set and cut to the interval of other settings."""
-    constraint, radius, coef = settings.set, settings.radius, learner.coef
+def inside(team: Team, settings: Settings) -> Start:
+    """(coefficients, intercepts, steps taken), scaled into the sets and cut to the intervals of other settings."""
+    constraint, coefs = settings.set, team.coefs
     if not constraint.signed:
-        coef = np.maximum(coef, 0.0)
-    norm = constraint.norm(coef)
-    if constraint.name == "simplex" and norm == 0:
-        coef[0], norm = radius, radius
-    if norm > radius or constraint.name == "simplex":
-        coef *= radius / norm
-    low, high = settings.intercept or (0.0, 0.0)
-    return coef, min(max(learner.intercept, low), high), learner.t0 + learner.steps
+        coefs = np.maximum(coefs, 0.0)
+    for coef, radius in zip(coefs, settings.radii, strict=True):
+        norm = constraint.norm(coef)
+        if constraint.name == "simplex" and norm == 0:
+            coef[0], norm = radius, radius
+        if norm > radius or constraint.name == "simplex":
+            coef *= radius / norm
+    low, high = np.asarray(settings.intervals or [(0.0, 0.0)] * settings.models).T
+    return Start(coefs, np.clip(team.intercepts, low, high), team.t0 + team.steps)

@@ -10,7 +10,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from onesfw.linear import LOSSES, Examples, examples
+from onesfw.linear.examples import Examples, examples
+from onesfw.linear.losses import LOSSES
 from onesfw.sklearn.linear_base import LinearOneSFW
 
 
@@ -79,20 +80,20 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
         """Train on the rows of X, dense or sparse."""
         self._validate_params()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True)
-        self._train([self._task(X, y, sample_weight)])
+        self._train(self._examples(X, y, sample_weight))
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneSFWRegressor:
         """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit."""
         self._validate_params()
-        first = not hasattr(self, "_learners")
+        first = not hasattr(self, "_team")
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, reset=first
         )
-        self._learn([self._task(X, y, sample_weight)])
+        self._learn(self._examples(X, y, sample_weight))
         return self
 
-    def _task(self, X: Any, y: Any, sample_weight: Any) -> Examples:
+    def _examples(self, X: Any, y: Any, sample_weight: Any) -> Examples:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return examples(X, y, weights, self.n_features_in_, LOSSES[self.loss])
 

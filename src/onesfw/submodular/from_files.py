@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from onesfw.arguments import choose, whole_number
+from onesfw.arguments import choose, named, whole_number
 from onesfw.data.edges import COLUMN, read_edges
 from onesfw.data.table_rows import (
     IDENTIFIER,
@@ -106,13 +106,15 @@ def select_rows(
     """
     choose(function, FUNCTIONS, "function")
     if (groups is None) != (per_group is None):
-        raise ValueError("groups and per_group go together: give both, or neither")
+        raise ValueError(f"{named('groups')} and {named('per_group')} go together: give both, or neither")
     if groups is None and k is None:
-        raise ValueError("k is missing: how many rows to choose")
+        raise ValueError(f"{named('k')} is missing: how many rows to choose")
     if items is not None and function != "coverage":
-        raise ValueError("items goes with function='coverage': it names the column that lists what a row covers")
+        raise ValueError(
+            f"{named('items')} goes with {named('function')} coverage: it names the column that lists what a row covers"
+        )
     if neighbors is not None and function != "facility-location":
-        raise ValueError("neighbors goes with function='facility-location'")
+        raise ValueError(f"{named('neighbors')} goes with {named('function')} facility-location")
     ending = None if out is None else row_ending(out)
     check_run(steps, batch, key)
     rows = read_rows(source, delimiter=delimiter, header=header)
@@ -192,11 +194,11 @@ def select_nodes(
         [7]
     """
     if (groups is None) != (per_group is None):
-        raise ValueError("groups and per_group go together: give both, or neither")
+        raise ValueError(f"{named('groups')} and {named('per_group')} go together: give both, or neither")
     if groups is None and k is None:
-        raise ValueError("k is missing: how many nodes to choose")
+        raise ValueError(f"{named('k')} is missing: how many nodes to choose")
     if isinstance(probability, float | int) and not 0 <= probability <= 1:
-        raise ValueError(f"probability must lie in [0, 1], got {probability:g}")
+        raise ValueError(f"{named('probability')} must lie in [0, 1], got {probability:g}")
     check_run(steps, batch, key)
     name = "the edges" if isinstance(source, np.ndarray) else Path(source).name
     if isinstance(source, np.ndarray):
@@ -213,8 +215,8 @@ def select_nodes(
     labels = function.nodes[chosen.indices]
     nodes = from_matrix("the nodes", labels[:, None])
     lines = [str(label).encode() for label in labels.tolist()]
-    named = replace(nodes, table=nodes.table.rename_columns(["node"]), lines=lines, headline=b"node")
-    return replace(chosen, title=title, noun="nodes", labels=labels, rows=named)
+    listed = replace(nodes, table=nodes.table.rename_columns(["node"]), lines=lines, headline=b"node")
+    return replace(chosen, title=title, noun="nodes", labels=labels, rows=listed)
 
 
 def check_run(steps: int, batch: int, key: Key) -> None:
@@ -230,7 +232,7 @@ def names(given: Sequence[str] | None, argument: str) -> tuple[str, ...] | None:
         return None
     listed = (given,) if isinstance(given, str) else tuple(given)
     if not all(isinstance(name, str) for name in listed):
-        raise TypeError(f"{argument} must hold names of columns, got {given!r:.200}")
+        raise TypeError(f"{named(argument)} must hold names of columns, got {given!r:.200}")
     return listed
 
 
@@ -238,7 +240,7 @@ def limit(n: int, k: int | None) -> UniformMatroid:
     """At most k of n, or a sentence about k."""
     wanted = whole_number(k, "k", 1)
     if wanted > n:
-        raise ValueError(f"k={wanted} is more than there are to choose from, {n:,}")
+        raise ValueError(f"{named('k')} is {wanted:,}, more than there are to choose from, {n:,}")
     return UniformMatroid(n, wanted)
 
 
@@ -249,19 +251,19 @@ def by_group(labels: Sequence[str], per_group: int | None, k: int | None) -> Mat
     if k is None or whole_number(k, "k", 1) == matroid.rank:
         return matroid
     if k > matroid.rank:
-        raise ValueError(f"k={k} is more than {each} of each group add up to, {matroid.rank:,}; lower k")
+        raise ValueError(f"{named('k')} is {k:,}, more than {each} of each group add up to, {matroid.rank:,}; lower it")
     return LaminarMatroid(matroid.n, [*matroid.family.members, range(matroid.n)], [*matroid.capacities, k])
 
 
 def groups_of(nodes: np.ndarray, groups: PathLike | Mapping[int, str | int]) -> list[str]:
     """Each node's group, or a sentence about a node that has none."""
     if isinstance(groups, Mapping):
-        name, known = "groups", {int(node): str(group) for node, group in groups.items()}
+        name, known = "the dict", {int(node): str(group) for node, group in groups.items()}
     else:
         name, known = str(groups), group_table(groups)
     missing = next((node for node in nodes.tolist() if node not in known), None)
     if missing is not None:
-        raise ValueError(f"groups: node {missing} has no group in {name}; every node needs one")
+        raise ValueError(f"{named('groups')}: node {missing} has no group in {name}; every node needs one")
     return [known[node] for node in nodes.tolist()]
 
 
@@ -269,7 +271,7 @@ def group_table(path: PathLike) -> dict[int, str]:
     """Nodes and groups from the first two columns of a table; a headline is one whose first word is no number."""
     rows = read_rows(path, header=False)
     if rows.table.num_columns < 2:
-        raise ValueError(f"groups: {rows.name} must have two columns, nodes and their groups")
+        raise ValueError(f"{named('groups')}: {rows.name} must have two columns, nodes and their groups")
     first, second = rows.table.column_names[:2]
     nodes, labels = rows.words(first, "a node"), rows.words(second, "a group")
     if not is_number(nodes[0]):
@@ -279,9 +281,13 @@ def group_table(path: PathLike) -> dict[int, str]:
         try:
             number = int(node)
         except ValueError:
-            raise ValueError(f"groups: {rows.name} has {node[:40]!r} for a node; nodes are whole numbers") from None
+            raise ValueError(
+                f"{named('groups')}: {rows.name} has {node[:40]!r} for a node; nodes are whole numbers"
+            ) from None
         if known.setdefault(number, label) != label:
-            raise ValueError(f"groups: {rows.name} has node {number} in two groups, {known[number]} and {label}")
+            raise ValueError(
+                f"{named('groups')}: {rows.name} has node {number} in two groups, {known[number]} and {label}"
+            )
     return known
 
 
@@ -303,8 +309,8 @@ def row_function(
     if name == "feature-based":
         if scale or features.min() < 0:
             raise ValueError(
-                "function='feature-based' needs numbers that are not negative: leave scale=True out and shift the "
-                "columns, or choose another function"
+                f"{named('function')} feature-based needs numbers that are not negative: leave {named('scale')} out "
+                "and shift the columns, or choose another function"
             )
         return FeatureBased(features)
     if scale:
@@ -313,8 +319,8 @@ def row_function(
         return FacilityLocation(features=features, neighbors=neighbors)
     if n > MOST_ROWS:
         raise ValueError(
-            f"function='log-determinant' compares all pairs, which at most {MOST_ROWS:,} rows allow, and {rows.name} "
-            f"has {n:,}: thin it, or choose function='facility-location'"
+            f"{named('function')} log-determinant compares all pairs, which at most {MOST_ROWS:,} rows allow, and "
+            f"{rows.name} has {n:,}: thin it, or choose facility-location"
         )
     return LogDet(similarities(features, "rbf"))
 
@@ -323,11 +329,11 @@ def notes(compared: Compared, n: int, neighbors: int | None) -> Iterator[str]:
     """What was decided without being asked for."""
     for other in compared.left_out:
         if other.reason == IDENTIFIER:
-            yield f"column {other.column} looks like an identifier and was left out; columns= takes it"
+            yield f"column {other.column} looks like an identifier and was left out; {named('columns')} takes it"
     if neighbors is not None:
         yield (
             f"{n:,} rows: each was compared with its {neighbors} nearest, and the certificate is about that; "
-            "neighbors= chooses another number"
+            f"{named('neighbors')} chooses another number"
         )
 
 

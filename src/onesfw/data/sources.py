@@ -1,0 +1,171 @@
+"""What rows are read from: a file, several files one after the other, or blocks (X, y) made in Python."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from onesfw.arguments import named
+from onesfw.data.batch import START, BadRows, Batch, Position, csr
+from onesfw.data.blocks import Input
+
+Pair = tuple[Any, Any]
+
+
+class Files:
+    """Several files, read as one: all of one format."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.inputs = [Input(path) for path in paths]
+        if not all(part.repeatable for part in self.inputs):
+            wrong = next(part.name for part in self.inputs if not part.repeatable)
+            raise ValueError(f"{named('source')}: {wrong} is a stream, which goes alone; give files only")
+        self.name = f"{paths[0]} and {len(paths) - 1} more"
+        self.repeatable = True
+
+    def text_size(self) -> int | None:
+        """The bytes of texts that are not compressed; None where one is something else."""
+        sizes = [part.text_size() for part in self.inputs]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+    def fingerprint(self) -> str:
+        """What tells these files from others or from their earlier selves."""
+        return "; ".join(part.fingerprint() for part in self.inputs)
+
+
+class Blocks:
+    """Blocks (X, y) of rows and targets from Python: an iterable, or a function that makes one for each pass."""
+
+    def __init__(self, blocks: Callable[[], Iterable[Pair]] | Iterable[Pair]) -> None:
+        self.name = "the blocks"
+        self.given: Any = blocks
+        self.repeatable = callable(blocks) or iter(blocks) is not blocks
+
+    def pairs(self) -> Iterator[Pair]:
+        """The blocks of one pass."""
+        for pair in self.given() if callable(self.given) else self.given:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise TypeError(f"{named('source')} must yield pairs (X, y), got {type(pair).__name__}")
+            yield pair[0], pair[1]
+
+    def text_size(self) -> int | None:
+        """Not known."""
+        return None
+
+    def fingerprint(self) -> str:
+        """A word: blocks are compared by their content as they are read again."""
+        return "blocks"
+
+
+RowsFrom = Input | Files | Blocks
+
+
+def as_input(source: Any) -> RowsFrom:
+    """What a user's `source` stands for: a path, `-`, a pattern such as part-*.svm, a list of paths, or blocks."""
+    if isinstance(source, Input | Files | Blocks):
+        return source
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        if not isinstance(path, str):
+            raise TypeError(f"{named('source')} must be a path in text, got {source!r}")
+        if "\0" not in path and glob.has_magic(path) and not os.path.lexists(path):
+            found = sorted(glob.glob(path, recursive=True))
+            if not found:
+                raise FileNotFoundError(f"{named('source')}: no file matches {path}")
+            return Input(found[0]) if len(found) == 1 else Files(found)
+        return Input(path)
+    if isinstance(source, list | tuple) and source and all(isinstance(part, str | os.PathLike) for part in source):
+        paths = [os.fspath(part) for part in source]
+        return Input(paths[0]) if len(paths) == 1 else Files(paths)
+    if isinstance(source, tuple) and len(source) == 2 and hasattr(source[0], "shape"):
+        return Blocks([source])
+    if callable(source) or isinstance(source, Iterable):
+        return Blocks(source)
+    raise TypeError(
+        f"{named('source')} must be a path, a list of paths, a pair (X, y) or an iterable of such pairs, got {source!r}"
+    )
+
+
+class Parts:
+    """The rows of several files: a source that opens one after the other."""
+
+    def __init__(self, makers: Sequence[Callable[[], Any]], names: Sequence[str], bad: BadRows) -> None:
+        self.makers, self.names, self.bad = makers, names, bad
+
+    def batches(self, start: Position = START, proof: str = "") -> Iterator[Batch]:
+        """Batches from `start` on: the number of the file, and the place in it."""
+        first, inside = (start[0], start[1:]) if len(start) == 3 else (0, START)
+        for number in range(first, len(self.makers)):
+            self.bad.name = self.names[number]
+            for batch in self.makers[number]().batches(inside if number == first else START, proof):
+                yield replace(batch, end=(number, *batch.end))
+
+
+class BlockSource:
+    """Rows from Python."""
+
+    def __init__(self, blocks: Blocks, bad: BadRows, n_features: int | None, dtype: Any) -> None:
+        self.blocks, self.bad, self.n_features, self.dtype = blocks, bad, n_features, dtype
+
+    def batches(self, start: Position = START, proof: str = "") -> Iterator[Batch]:
+        """Batches from `start` on; blocks before it are read over, and must be what they were."""
+        hasher = hashlib.sha256()
+        before = 0
+        for number, (rows, targets) in enumerate(self.blocks.pairs()):
+            matrix, values = self.checked(rows, targets, number)
+            for array in (matrix.data, matrix.indices, matrix.indptr):
+                hasher.update(np.ascontiguousarray(array).data)
+            end = (number + 1, before + matrix.shape[0])
+            if number + 1 == start[0] and proof and hasher.hexdigest() != proof:
+                raise ValueError(f"{self.blocks.name} do not begin as they did when the checkpoint was saved")
+            if number >= start[0]:
+                yield Batch(matrix, values, partial(row_place, before), end, hasher.hexdigest())
+            before = end[1]
+
+    def checked(self, rows: Any, targets: Any, number: int) -> tuple[Any, np.ndarray]:
+        """A block as CSR and targets."""
+        import scipy.sparse
+
+        where = f"{named('source')}: block {number}"
+        given = rows if scipy.sparse.issparse(rows) else np.asarray(rows)
+        values = np.asarray(targets)
+        if given.ndim != 2 or values.shape != (given.shape[0],):
+            raise ValueError(
+                f"{where} must hold a matrix X and a target for each row, got {given.shape}, {values.shape}"
+            )
+        if self.n_features is not None and given.shape[1] != self.n_features:
+            raise ValueError(f"{where} has {given.shape[1]:,} columns, and the first one {self.n_features:,}")
+        matrix = scipy.sparse.csr_array(given)
+        check_indices(matrix, where)
+        matrix.sum_duplicates()
+        if not np.isfinite(matrix.data).all():
+            raise ValueError(f"{where} holds NaN or infinite values; remove or impute them first")
+        if values.dtype.kind in "OUS":
+            values = np.array([value if isinstance(value, str) else str(value) for value in values.tolist()], object)
+        elif values.dtype.kind in "fiub":
+            values = values.astype(np.float64)
+        else:
+            raise TypeError(f"{where} must have numbers or words for targets, got {values.dtype}")
+        return csr(matrix.data.astype(self.dtype, copy=False), matrix.indices, matrix.indptr, given.shape[1]), values
+
+
+def row_place(before: int, row: int) -> str:
+    """`row 17`, counted from 0 over all blocks."""
+    return f"row {before + row:,}"
+
+
+def check_indices(matrix: Any, where: str) -> None:
+    """Raise ValueError where a CSR matrix points outside its columns: compiled code would read there."""
+    indices, indptr = matrix.indices, matrix.indptr
+    bad = indices.size and not (indices.min() >= 0 and indices.max() < matrix.shape[1])
+    if bad or (len(indptr) and (indptr[0] != 0 or indptr[-1] > indices.size or (np.diff(indptr) < 0).any())):
+        raise ValueError(
+            f"{where}: the sparse matrix is broken, its indices lie outside its {matrix.shape[1]:,} columns"
+        )

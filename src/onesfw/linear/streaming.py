@@ -1,0 +1,321 @@
+"""`train`: linear models from files, pipes and streams of blocks, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from onesfw import __version__
+from onesfw.arguments import choose, named, number, whole_number
+from onesfw.data.blocks import Input
+from onesfw.data.chunks import Shuffler, order_of
+from onesfw.data.labels import Label
+from onesfw.data.passes import Passes
+from onesfw.data.prepare import Prepared, ReadOptions, inputs_of
+from onesfw.data.sources import RowsFrom, as_input
+from onesfw.engine.checkpoint import Checkpoint, open_folder
+from onesfw.engine.interrupts import catch_interrupt
+from onesfw.files import check_target
+from onesfw.linear.constraints import constraint_name
+from onesfw.linear.examples import examples
+from onesfw.linear.learner import DEFAULT_SCHEDULE, Learner, Settings
+from onesfw.linear.losses import LOSSES
+from onesfw.linear.model import LinearModel, Training, package_versions
+from onesfw.linear.prediction import PathLike, Rows, score
+from onesfw.linear.training import Piece, Progress, learn_passes, resumed
+from onesfw.progress import PassesBar
+from onesfw.schedules import PRESETS
+
+INTERCEPT_BOUND = 10.0  # of the logit or the logarithm of a count
+
+
+class DataWarning(UserWarning):
+    """Rows were skipped, a cache was written anew, or a file that was asked for could not be written or tested on."""
+
+
+def train(
+    source: Rows,
+    *,
+    target: str | None = None,
+    constraint: str = "l1",
+    radius: float,
+    loss: str = "logistic",
+    passes: int = 1,
+    intercept: bool = True,
+    intercept_bound: float | None = None,
+    delta: float = 1.0,
+    schedule: str | None = None,
+    key: int = 0,
+    test: Rows | None = None,
+    cache: PathLike | None = None,
+    checkpoint: PathLike | None = None,
+    progress: bool = False,
+    buffer: int = 50_000,
+    format: str | None = None,
+    features: int | None = None,
+    zero_based: bool = False,
+    labels: str | Sequence[Label] | None = None,
+    strings: str = "hash",
+    hash_bits: int = 18,
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    delimiter: str | None = None,
+    header: bool = True,
+    normalize: bool = False,
+    float64: bool = False,
+    skip_bad: bool = False,
+) -> LinearModel:
+    """Train a linear model under a norm constraint from rows that need not fit in memory, one step a row.
+
+    Ctrl-C ends the training and returns the model as it stands, with `training.finished` False.
+
+    Args:
+        source: a path; "-" for the standard input; a pattern such as "part-*.svm"; a list of paths; a pair (X, y); an
+            iterable of such pairs, or a function that makes one for each pass. Files are LIBSVM text, CSV or Parquet,
+            the texts also compressed by gzip, xz or bzip2.
+        target: the column of a table that is to be predicted.
+        constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1".
+        radius: the largest norm of the coefficients.
+        loss: "logistic" or "squared_hinge" for labels, two or more (each of more learns against the rest); "squared",
+            "huber" or "poisson" for numbers.
+        passes: over the rows.
+        intercept: learn an intercept too.
+        intercept_bound: it stays within ± this; None for 10 with labels and counts, and for the radius with numbers.
+        delta: where the Huber loss turns linear.
+        schedule: of η and ρ, a name of `onesfw.schedules.PRESETS`; None for "adaptive".
+        key: the seed of the shuffling.
+        test: rows to test on, as `source`; the scores are `model.test`.
+        cache: a file to keep the rows in, in binary; later passes are fast.
+        checkpoint: a folder to save the run in; the same call goes on after a kill and ends with the same bits.
+        progress: show a progress bar.
+        buffer: rows shuffled together; 1: as they come.
+        format: "libsvm", "csv" or "parquet"; None to go by the first bytes and the name.
+        features: the number of features of LIBSVM text; None to read a file once to know it.
+        zero_based: indices of LIBSVM text count from 0.
+        labels: the labels, as a list or as "A,B"; None to find them in the rows.
+        strings: "hash" or "onehot", for columns of words.
+        hash_bits: hashed words share 2^this features.
+        categorical: columns that are words although they look like numbers.
+        drop: columns to leave out.
+        delimiter: what separates the values of a CSV text.
+        header: whether a CSV text begins with the columns' names.
+        normalize: scale each row to length 1.
+        float64: keep rows in double precision.
+        skip_bad: leave out rows that cannot be read; their number is `training.skipped`.
+
+    Returns:
+        The model, with its record of the training and, where there were test rows, its scores.
+
+    Raises:
+        ValueError, TypeError: for a wrong argument, or a row that cannot be read, by its line.
+        OSError: for a file that cannot be read or written.
+        FloatingPointError: where the loss became infinite.
+
+    Examples:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(2_000, 5))
+        >>> y = np.where(X[:, 0] - X[:, 1] > 0, "up", "down")
+        >>> model = train((X, y), radius=5.0, passes=3)
+        >>> model.labels
+        ('down', 'up')
+        >>> float(np.mean(model.predict(X) == y)) > 0.97
+        True
+    """
+    choose(loss, LOSSES, "loss")
+    constraint = constraint_name(constraint)
+    if schedule is not None:
+        choose(schedule, PRESETS, "schedule")
+    options = ReadOptions(
+        format, features, zero_based, target, strings, hash_bits, tuple(categorical), tuple(drop), delimiter, header,
+        tuple(labels) if labels is not None and not isinstance(labels, str) else labels, LOSSES[loss].classifies,
+        loss == "poisson", normalize, float64, skip_bad,
+    )  # fmt: skip
+    radius = number(radius, "radius", 0.0, strict=True)
+    plan = Plan(
+        loss=loss,
+        constraint=constraint,
+        radius=radius,
+        schedule=DEFAULT_SCHEDULE if schedule is None else schedule,
+        intercept=interval(intercept, intercept_bound, loss, radius),
+        delta=number(delta, "delta", 0.0, strict=True),
+        passes=whole_number(passes, "passes", 1),
+        buffer=whole_number(buffer, "buffer", 1),
+        key=whole_number(key, "key", 0, 2**32 - 1),
+    )
+    options.check()
+    rows, tested = as_input(source), None if test is None else as_input(test)
+    check_files(rows, tested, plan, cache)
+    return run(plan, options, rows, tested, cache, checkpoint, progress)
+
+
+def interval(wanted: bool, bound: float | None, loss: str, radius: float) -> tuple[float, float] | None:
+    """The interval of the intercept."""
+    if bound is not None:
+        bound = number(bound, "intercept_bound", 0.0, strict=True)
+        if not wanted:
+            raise ValueError(f"{named('intercept_bound')} needs an intercept, which {named('intercept')} leaves out")
+        return (-bound, bound)
+    if not wanted:
+        return None
+    bound = radius if loss in ("squared", "huber") else INTERCEPT_BOUND
+    return (-bound, bound)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be trained, and how."""
+
+    loss: str
+    constraint: str
+    radius: float
+    schedule: str
+    intercept: tuple[float, float] | None
+    delta: float
+    passes: int
+    buffer: int
+    key: int
+
+    def settings(self, n_features: int, labels: tuple[Label, ...] | None) -> Settings:
+        """The learner's settings: with more than two labels, a model a label."""
+        several = tuple(range(len(labels))) if labels is not None and len(labels) > 2 else None
+        return Settings(
+            n_features, self.loss, self.constraint, self.radius, self.schedule, self.intercept, self.delta, several
+        )
+
+    def parts(self) -> dict[str, str]:
+        """A name and a text for everything that decides the model, beside the rows; passes may be added later."""
+        fixed = {
+            "loss": self.loss,
+            "constraint": self.constraint,
+            "radius": repr(self.radius),
+            "schedule": self.schedule,
+            "intercept": str(self.intercept),
+            "delta": repr(self.delta),
+            "key": str(self.key),
+            "buffer": str(self.buffer),
+        }
+        return {"version of onesfw": __version__, **fixed}
+
+
+def check_files(rows: RowsFrom, test: RowsFrom | None, plan: Plan, cache: PathLike | None) -> None:
+    """Raise where files of the call get in each other's way, before any work is done."""
+    if isinstance(rows, Input) and isinstance(test, Input) and rows.path == test.path == "-":
+        raise ValueError("the standard input cannot be both the training and the test file")
+    if not rows.repeatable and plan.passes > 1 and cache is None:
+        raise ValueError(
+            f"{rows.name} can be read only once; give {named('cache')} a path for more than one pass, or, in Python, a "
+            "function that makes the blocks anew"
+        )
+    if cache is not None:
+        read = {os.path.realpath(part.path) for source in (rows, test) if source for part in inputs_of(source)}
+        if os.path.realpath(cache) in read:
+            raise ValueError(f"{named('cache')} {cache} would overwrite the data; give another path")
+        check_target(os.fspath(cache))
+
+
+class FileRows:
+    """The pieces of each pass over a file or stream: chunks, each shuffled."""
+
+    def __init__(self, passes: Passes, key: int, settings: Settings) -> None:
+        self.passes, self.key, self.settings, self.shuffler = passes, key, settings, Shuffler()
+
+    def pieces(self, progress: Progress, stop: Callable[[], bool]) -> Generator[Piece, None, None]:
+        """The pieces of the present pass from where `progress` stands."""
+        settings, passes = self.settings, self.passes
+        chunks = passes.chunks(progress.piece, progress.position, progress.proof, stop)
+        try:
+            for place, chunk in enumerate(chunks, progress.piece):
+                order = order_of(len(chunk), passes.buffer, self.key, progress.sweep, place)
+                rows, targets = self.shuffler.shuffled(chunk, order)
+                data = examples(rows, targets, None, settings.n_features, settings.loss_function, settings.labels)
+                yield Piece(data, np.arange(data.size), chunk.end, chunk.proof)
+        finally:
+            chunks.close()
+
+    def skipped(self) -> int:
+        """Bad rows that the first pass left out so far."""
+        return self.passes.skipped
+
+
+def run(
+    plan: Plan,
+    options: ReadOptions,
+    rows: RowsFrom,
+    test: RowsFrom | None,
+    cache: PathLike | None,
+    checkpoint: PathLike | None,
+    show: bool,
+) -> LinearModel:
+    """Train and test."""
+    import sklearn.datasets  # noqa: F401  its reader, before the clock runs
+
+    saves, saved = None, None
+    if checkpoint is not None:
+        saves = Checkpoint(open_folder(os.fspath(checkpoint), {**plan.parts(), **options.parts(rows)}))
+        saved = resumed(saves)
+    record, about, tensors = saved if saved is not None else (Progress(), {}, {})
+    if record.sweep > plan.passes:
+        raise ValueError(
+            f"{named('checkpoint')}: the run has {record.sweep} passes behind it; give {named('passes')} {record.sweep}"
+        )
+    passes = Passes(
+        rows, options, buffer=plan.buffer, cache=None if cache is None else Path(cache),
+        decided=Prepared.from_json(about["prepared"]) if saved else None, skipped=record.skipped, tell=tell,
+    )  # fmt: skip
+    settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
+    learner = Learner.from_tensors(settings, tensors) if saved else Learner(settings)
+    size, begun, before = rows.text_size(), record.all_rows, record.seconds
+    with PassesBar(show, plan.passes) as bar:
+        compiling = learner.compile(passes.prepared.encoding.dtype)
+
+        def report(now: Progress) -> None:
+            rate = (now.all_rows - begun) / max(1e-9, now.seconds - before)
+            bar.report(now.sweep, now.all_rows, rate, now.loss / now.rows, expected(now, plan.passes, size))
+
+        with catch_interrupt() as interrupted:
+            finished = learn_passes(
+                learner, FileRows(passes, plan.key, settings), record, passes=plan.passes, stop=interrupted.is_set,
+                report=report, saves=saves, about=lambda: {"prepared": passes.prepared.to_json()},
+            )  # fmt: skip
+    if not learner.steps:
+        raise KeyboardInterrupt("interrupted before a row was learnt")
+    if passes.source is not None and passes.source.bad.examples:
+        tell(f"{record.skipped:,} rows were skipped: " + "; ".join(passes.source.bad.examples))
+    several = settings.models > 1
+    model = LinearModel(
+        learner.coefs if several else learner.coef,
+        learner.intercepts if several else learner.intercept,
+        plan.loss, plan.constraint, plan.radius, passes.prepared.labels, plan.delta, passes.prepared.encoding,
+        package_versions(),
+        Training(
+            record.first_rows, record.sweep, record.all_rows, record.skipped, record.progressive_loss, plan.schedule,
+            plan.key, record.seconds, tuple(record.pass_seconds), compiling, finished,
+        ),
+    )  # fmt: skip
+    if test is None or not finished:
+        return model
+    try:
+        return replace(model, test=score(model, test, options))
+    except (ValueError, OSError) as error:  # costs the scores, not the model
+        tell(f"{named('test')}: {error}")
+        return model
+
+
+def expected(progress: Progress, passes: int, size: int | None) -> float | None:
+    """Rows of all passes, as far as can be said."""
+    if progress.rows_of_pass:
+        return passes * progress.rows_of_pass
+    if size and progress.position[-2]:
+        return passes * progress.rows * max(1.0, size / progress.position[-2])
+    return None
+
+
+def tell(text: str) -> None:
+    """Warn."""
+    warnings.warn(text, DataWarning, stacklevel=3)

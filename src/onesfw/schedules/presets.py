@@ -1,0 +1,45 @@
+"""(η_t, ρ_t) by name, for convex F: the same names mean the same formulas in `one_sfw` and in linear models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onesfw.schedules.rates import Schedule, harmonic, inverse
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A pair of step sizes and weights of the new gradient.
+
+    Args:
+        name: what users write.
+        eta: η_t.
+        rho: ρ_t; of an adaptive preset the formula alone counts, for the values come from the run itself:
+            ρ_t = c/(t + c − 2) with c = (1 + √(1 + 4m²/s²))/2, m² and s² running means of what moves and of what is
+            noise in the samples' gradients.
+        adaptive: whether ρ_t follows the run.
+    """
+
+    name: str
+    eta: Schedule
+    rho: Schedule
+    adaptive: bool = False
+
+    @property
+    def formula(self) -> str:
+        """η and ρ in one line."""
+        return f"η = {self.eta.formula}, ρ = {self.rho.formula}"
+
+
+ADAPTIVE = Schedule("adaptive", inverse(1.0).function)
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset("paper", harmonic(), inverse(1.0)),
+        Preset("tuned", harmonic(), ADAPTIVE, adaptive=True),
+        Preset("adaptive", harmonic(2.0, 1.0), ADAPTIVE, adaptive=True),
+        Preset("c2", harmonic(2.0, 1.0), inverse(2.0)),
+        Preset("c4", harmonic(2.0, 1.0), inverse(4.0)),
+    )
+}
