@@ -25,7 +25,7 @@ from sklearn.datasets import load_digits
 
 import onesfw as fw
 from onesfw import submodular as sm
-from onesfw.submodular.similarities import similarities
+from onesfw.submodular.facility import similarities
 
 KEYS = 20  # over which the digits' extremes are taken
 PARTS = ("digits", "misleading", "influence", "scale", "error")
@@ -52,13 +52,13 @@ def digits() -> None:
     n, k, steps = len(similarity), 50, 10_000
     print(f"facility location on digits, n = {n}, exp(-d²/median), k = {k}, {steps:,} steps")
     function, matroid = sm.FacilityLocation(similarity), sm.UniformMatroid(n, k)
-    fw.select(function, matroid, steps=100, polish=True)
+    fw.select(function, matroid, steps=100)
     sm.greedy(function, matroid)
     greedy, ours = timed(lambda: sm.greedy(function, matroid), 5)
     line("lazy greedy", f"value {greedy.value:.2f}, {ours:.3f} s")
     runs: dict[str, Callable[[], Any]] = {
-        "select": lambda: fw.select(sm.FacilityLocation(similarity), matroid, steps=steps),
-        "select, polished": lambda: fw.select(sm.FacilityLocation(similarity), matroid, steps=steps, polish=True),
+        "select": lambda: fw.select(sm.FacilityLocation(similarity), matroid, steps=steps, polish=False),
+        "select, polished": lambda: fw.select(sm.FacilityLocation(similarity), matroid, steps=steps),
     }
     apricot = apricot_lazy(similarity, k)
     if apricot is not None:
@@ -154,7 +154,7 @@ def misleading() -> None:
     first = fw.maximize(objective, polytope, steps=10_000)
     line("one_sfw, 10,000 steps, fractional", f"{first.value / (2 * m):.4f} of OPT")
     for steps in (1_000, 10_000):
-        values = [fw.select(function, matroid, steps=steps, key=key).value / (2 * m) for key in range(10)]
+        values = [fw.select(function, matroid, steps=steps, polish=False, key=key).value / (2 * m) for key in range(10)]
         line(f"select, {steps:,} steps, 10 seeds", f"{np.mean(values):.4f} of OPT, the lowest {min(values):.4f}")
 
 
@@ -193,7 +193,9 @@ def influence(full_celf: bool = False) -> None:
         text = f"spread {reference.value:.1f} ± {reference.stderr:.1f}, {seconds:.1f} s"
         line(f"{name}, {chance}: greedy on {sets.omegas:,} sets", f"{text}, {sets.indices.size:,} entries")
         del sets
-        chosen, ours = timed(lambda f=function, m=matroid, s=steps, b=batch: fw.select(f, m, steps=s, batch=b))
+        chosen, ours = timed(
+            lambda f=function, m=matroid, s=steps, b=batch: fw.select(f, m, steps=s, batch=b, polish=False)
+        )
         spread = function.spread(chosen.indices, 10_000, seed=7)
         share = f"{spread.value / reference.value:.4f} of greedy's, certified ratio {chosen.ratio:.3f}"
         line(f"  select, {steps * batch:,} sets", f"spread {spread.value:.1f}: {share}, {ours:.1f} s")
@@ -256,7 +258,7 @@ def scale() -> None:
     function, held_out = random_sets(n, count, rng), random_sets(n, 200_000, rng)
     matroid = sm.UniformMatroid(n, k)
     before = peak()
-    chosen, seconds = timed(lambda: fw.select(function, matroid, steps=steps, batch=batch))
+    chosen, seconds = timed(lambda: fw.select(function, matroid, steps=steps, batch=batch, polish=False))
     ours = held_out.value(chosen.indices)
     line("select", f"{ours:.4f} of held-out sets, ratio {chosen.ratio:.3f} ({chosen.phase}), {seconds:.1f} s")
     line("peak memory of the process", f"{peak():.2f} GB ({before:.2f} GB before select)")

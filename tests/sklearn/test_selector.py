@@ -1,4 +1,4 @@
-"""SubmodularSelector follows scikit-learn's conventions for feature selectors."""
+"""SubmodularSelector and RowSelector follow scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onesfw.sklearn.selector import SubmodularSelector, correlations
+from onesfw.sklearn.selector import RowSelector, SubmodularSelector, correlations
 
 
-@parametrize_with_checks([SubmodularSelector(steps=20, random_state=0)])
+@parametrize_with_checks([SubmodularSelector(steps=20, random_state=0), RowSelector(steps=20, random_state=0)])
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -76,3 +76,59 @@ def test_a_constant_column_is_no_error():
 def test_mistakes_are_sentences(parameters, message):
     with pytest.raises(ValueError, match=message):
         SubmodularSelector(**parameters).fit(np.random.default_rng(0).normal(size=(10, 4)))
+
+
+# ---- rows
+
+
+def test_it_selects_rows_and_says_how_many_each_stands_for():
+    data = load_breast_cancer()
+    X = StandardScaler().fit_transform(data.data)
+    selector = RowSelector(25, random_state=0)
+    chosen = selector.fit_transform(X)
+    np.testing.assert_array_equal(chosen, X[selector.indices_])
+    assert selector.sample_weight_.sum() == len(X)
+    assert selector.sample_weight_.min() >= 1
+    nearest = ((X[:, None] - chosen[None]) ** 2).sum(2).argmin(1)
+    np.testing.assert_array_equal(selector.sample_weight_, np.bincount(nearest, minlength=25))
+    assert selector.selection_.ratio > 0.9
+
+
+def test_chosen_rows_train_nearly_as_well_as_all():
+    data = load_breast_cancer()
+    X = StandardScaler().fit_transform(data.data)
+    selector = RowSelector(groups=data.target, per_group=30, random_state=0)
+    few = selector.fit_transform(X)
+    assert np.bincount(data.target[selector.indices_]).tolist() == [30, 30]
+    labels = data.target[selector.indices_]
+    model = LogisticRegression().fit(few, labels, sample_weight=selector.sample_weight_)
+    assert model.score(X, data.target) > 0.93
+
+
+def test_a_data_frame_stays_one():
+    data = load_wine(as_frame=True).data
+    selector = RowSelector(7, function="feature-based", random_state=0)
+    chosen = selector.fit_transform(data)
+    assert chosen.equals(data.iloc[selector.indices_])
+    assert selector.feature_names_in_.tolist() == list(data.columns)
+
+
+def test_twins_stand_for_themselves():
+    selector = RowSelector(3, random_state=0).fit(np.ones((5, 2)))
+    assert selector.sample_weight_.min() >= 1
+    assert selector.sample_weight_.sum() == 5
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_rows_to_select": 11}, "more than the 10 rows"),
+        ({"function": "coverage"}, "function"),
+        ({"groups": [0, 1], "per_group": 1}, "one group per row"),
+        ({"function": "log-determinant", "neighbors": 3}, "neighbors goes with"),
+        ({"neighbors": 0}, "neighbors"),
+    ],
+)
+def test_mistakes_about_rows_are_sentences(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RowSelector(**parameters).fit(np.random.default_rng(0).normal(size=(10, 4)))

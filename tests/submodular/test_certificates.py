@@ -10,7 +10,7 @@ from select_checks import FUNCTIONS, MATROIDS, N, optimum
 
 import onesfw as fw
 from onesfw import submodular as sm
-from onesfw.submodular import certificates, judges
+from onesfw.submodular import certificates, custom, influence, row_functions
 
 
 @pytest.mark.parametrize("name", ["features", "logdet", "own"])
@@ -28,12 +28,12 @@ def test_both_certificates_bound_the_optimum(name, matroid):
     rng = np.random.default_rng(4)
     for _ in range(10):
         x = rng.random(N) ** 3
-        assert certificates.row_gradient_bound(function, x, limit).value >= best - 1e-9
+        assert row_functions.row_gradient_bound(function, x, limit).value >= best - 1e-9
         tau = rng.random(function.omegas) * (1 if name == "coverage" else 0.7)
-        assert certificates.threshold_bound(function, tau, limit)[0] >= best - 1e-9
-    relaxed, points = certificates.relaxation(function, limit)
+        assert row_functions.threshold_bound(function, tau, limit)[0] >= best - 1e-9
+    relaxed, points = row_functions.relaxation(function, limit)
     assert best - 1e-9 <= relaxed.value <= 1.3 * best
-    anew = certificates.relaxation_anew(function, points, limit)
+    anew = row_functions.relaxation_anew(function, points, limit)
     assert anew.value >= best - 1e-9
     assert anew.terms.mean() == pytest.approx(anew.value)
 
@@ -49,9 +49,9 @@ def test_the_second_certificate_is_tight(kind):
         else sm.Coverage((rng.random((150, 400)) < 0.03) * (rng.random((150, 1)) < 0.5))
     )
     greedy = sm.greedy(function, limit)
-    relaxed, points = certificates.relaxation(function, limit)
+    relaxed, points = row_functions.relaxation(function, limit)
     assert greedy.value <= relaxed.value <= 1.04 * greedy.value
-    assert certificates.relaxation_anew(function, points, limit).value <= 1.06 * greedy.value
+    assert row_functions.relaxation_anew(function, points, limit).value <= 1.06 * greedy.value
     assert certificates.set_bound(function, greedy.indices, limit).value >= 1.08 * greedy.value
 
 
@@ -64,10 +64,10 @@ def test_sampled_bounds_hold_with_their_confidence():
     below = 0
     for seed in range(40):
         first, second = function.sample(400, seed), function.sample(400, seed + 1_000)
-        _, points = certificates.relaxation(first, limit)
+        _, points = row_functions.relaxation(first, limit)
         for bound in (
-            certificates.relaxation_anew(second, points, limit),
-            certificates.sampled_gradient_bound(second, x, limit),
+            row_functions.relaxation_anew(second, points, limit),
+            influence.sampled_gradient_bound(second, x, limit),
         ):
             assert bound.terms.mean() == pytest.approx(bound.value)
             assert bound.stderr > 0
@@ -87,9 +87,9 @@ def test_bounds_of_modular_functions_are_the_optimum(matroid):
     disjoint = sm.Coverage(np.eye(N), weights)
     assert certificates.chain_bound(own, limit).value == pytest.approx(best, rel=1e-6)
     assert certificates.set_bound(disjoint, np.zeros(0, int), limit).value == pytest.approx(best)
-    assert certificates.row_gradient_bound(disjoint, np.zeros(N), limit).value == pytest.approx(best)
-    assert certificates.threshold_bound(disjoint, np.zeros(N), limit)[0] == pytest.approx(best)
-    assert certificates.relaxation(disjoint, limit)[0].value == pytest.approx(best, rel=1e-3)
+    assert row_functions.row_gradient_bound(disjoint, np.zeros(N), limit).value == pytest.approx(best)
+    assert row_functions.threshold_bound(disjoint, np.zeros(N), limit)[0] == pytest.approx(best)
+    assert row_functions.relaxation(disjoint, limit)[0].value == pytest.approx(best, rel=1e-3)
     for function in (own, disjoint):
         result = fw.select(function, limit, steps=40, polish=True)
         assert result.exact
@@ -104,12 +104,12 @@ TOO_FEW, TOO_MANY = 0.05 - 4 * np.sqrt(0.05 * 0.95 / SEEDS), 0.05 + 4 * np.sqrt(
 
 def test_the_confidence_of_ones_own_function(monkeypatch):
     """f_ω(S) = Σ_{i∈S} z_i and every set allowed: OPT = E Σ z_i, the bound's expectation; f(S)/OPT = 1/4 for one i."""
-    monkeypatch.setattr(judges, "EVALUATIONS", 1_000)
+    monkeypatch.setattr(custom, "EVALUATIONS", 1_000)
     function = sm.SetFunction(lambda s, z: s @ z, 4, lambda key: jax.random.uniform(key, (4,)))
     chosen, x = np.array([2]), np.full(4, 0.5)
     low, high = 0, 0
     for seed in range(SEEDS):
-        verdict = judges.judge_of(function, sm.UniformMatroid(4, 4), seed, seed + 10**6).report(chosen, x)
+        verdict = function.judge(sm.UniformMatroid(4, 4), seed, seed + 10**6).report(chosen, x)
         low += verdict.bound.upper < 2.0
         high += verdict.ratio > 0.25
     assert TOO_FEW < low / SEEDS < TOO_MANY
@@ -118,12 +118,12 @@ def test_the_confidence_of_ones_own_function(monkeypatch):
 
 def test_the_confidence_on_reverse_reachable_sets(monkeypatch):
     """A hub that reaches each of 30 leaves with probability 0.4 and one seed: OPT = 1 + 12, the hub's spread."""
-    monkeypatch.setattr(judges, "SETS", 500)
+    monkeypatch.setattr(influence, "SETS", 500)
     leaves = np.arange(1, 31)
     function = sm.Influence(np.stack([np.zeros(30, int), leaves], 1), 0.4, directed=True)
     low, high = 0, 0
     for seed in range(SEEDS):
-        judge = judges.judge_of(function, sm.UniformMatroid(31, 1), seed, seed + 10**6)
+        judge = function.judge(sm.UniformMatroid(31, 1), seed, seed + 10**6)
         low += judge.report(np.array([0]), np.eye(31)[0]).bound.upper < 13.0
         high += judge.report(np.array([5]), np.eye(31)[0]).ratio > 1 / 13
     assert TOO_FEW < low / SEEDS < TOO_MANY
@@ -133,11 +133,11 @@ def test_the_confidence_on_reverse_reachable_sets(monkeypatch):
 @pytest.mark.parametrize("kind", ["influence", "own"])
 def test_a_report_is_made_on_samples_of_its_own(kind, monkeypatch):
     """Value and bound come from the second sample, which no choice has seen and which differs from key to key."""
-    monkeypatch.setattr(judges, "SETS", 30_000)
+    monkeypatch.setattr(influence, "SETS", 30_000)
     own = sm.SetFunction(lambda s, z: jnp.max(s * z), N, lambda key: jax.random.uniform(key, (N,)))
     function, limit = FUNCTIONS["influence"] if kind == "influence" else own, MATROIDS["uniform"]
     chosen, x = np.array([0, 3, 5]), np.full(N, 1 / 3)
-    judge, same, another = (judges.judge_of(function, limit, *seeds) for seeds in ((1, 2), (9, 2), (1, 3)))
+    judge, same, another = (function.judge(limit, *seeds) for seeds in ((1, 2), (9, 2), (1, 3)))
     said = judge.report(chosen, x)
     assert said.value == same.report(chosen, x).value
     assert said.value != another.report(chosen, x).value
@@ -145,11 +145,11 @@ def test_a_report_is_made_on_samples_of_its_own(kind, monkeypatch):
     assert judge.choose(chosen) != said.value.value
     assert np.mean(said.bound.terms) == pytest.approx(said.bound.value)
     if kind == "influence":
-        fresh = function.sample(judges.SETS, 2, entries=judges.ENTRIES)
+        fresh = function.sample(influence.SETS, 2, entries=influence.ENTRIES)
         assert said.value.value == pytest.approx(fresh.value(chosen))
         assert said.bound.terms.size == fresh.omegas
-        points = certificates.relaxation(judge.one, limit)[1]
-        assert said.bound.value == pytest.approx(certificates.relaxation_anew(fresh, points, limit).value)
+        points = row_functions.relaxation(judge.one, limit)[1]
+        assert said.bound.value == pytest.approx(row_functions.relaxation_anew(fresh, points, limit).value)
     reports = [fw.select(function, limit, steps=20, key=key) for key in (1, 2)]
     assert reports[0].value != reports[1].value
     assert not reports[0].exact

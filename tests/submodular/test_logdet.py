@@ -9,7 +9,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import onesfw as fw
 from onesfw import submodular as sm
 from onesfw.submodular import logdet
-from onesfw.submodular.threads import WORTH_THREADS, quietly
+from onesfw.submodular.logdet import WORTH_THREADS, quietly
 
 TRIPLE = 10 * np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])  # every pair is fine, all three are not
 

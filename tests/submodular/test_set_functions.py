@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +18,10 @@ from submodular_checks import ARCS, CHANCES, FUNCTIONS, N, exact_spread, influen
 
 import onesfw as fw
 from onesfw import submodular
-from onesfw.submodular.similarities import median_of_pairs
+from onesfw.submodular.base import Function, State, as_mask
+from onesfw.submodular.certificates import ByMarginals
+from onesfw.submodular.extension import TracedSource
+from onesfw.submodular.facility import median_of_pairs, similarities
 
 
 def assert_monotone_and_submodular(function, rng):
@@ -304,3 +313,132 @@ def test_seeds_are_numbers_of_64_bits_or_keys():
         for seed in ("a", 0.5, None, True):
             with pytest.raises(TypeError, match="seed must be a whole number or one JAX key"):
                 call(seed)
+
+
+# ---- nearest neighbours
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "cosine"])
+def test_nearest_neighbours_keep_the_largest_similarities(kernel):
+    """Each row's entries are the largest ones of the full matrix, up to the scale that comes from a sample."""
+    points = np.random.default_rng(0).normal(size=(60, 5))
+    near = submodular.FacilityLocation(features=points, kernel=kernel, neighbors=7)
+    full = similarities(points, kernel)
+    assert near.neighbors == 7
+    rows, values = near.indices.reshape(60, 7), near.values.reshape(60, 7)
+    assert np.all(np.diff(values, axis=1) <= 0)
+    for row in range(60):
+        best = np.sort(full[row])[::-1][:7]
+        np.testing.assert_allclose(full[row, rows[row]], best, atol=1e-9)
+        np.testing.assert_allclose(values[row], best, atol=1e-9)
+        assert row in rows[row]
+    below = submodular.FacilityLocation(full)
+    for chosen in ([3], [1, 20, 40], list(range(60))):
+        assert near.value(chosen) <= below.value(chosen) + 1e-9
+    assert near.value(range(60)) == pytest.approx(below.value(range(60)))
+
+
+def test_neighbours_are_taken_where_pairs_are_too_many(monkeypatch):
+    from onesfw.submodular import facility as room
+
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    assert submodular.FacilityLocation(features=points).neighbors is None
+    monkeypatch.setattr(room, "MOST_PAIRED", 30)
+    monkeypatch.setattr(room, "NEIGHBORS", 9)
+    few = submodular.FacilityLocation(features=points)
+    assert (few.neighbors, few.indices.size) == (9, 360)
+    assert submodular.FacilityLocation(features=points, neighbors=40).neighbors is None
+    result = fw.select(few, submodular.UniformMatroid(40, 4), steps=100)
+    best = submodular.greedy(few, submodular.UniformMatroid(40, 4)).value
+    assert best - 1e-9 <= result.upper_bound
+    assert result.value >= 0.95 * best
+
+
+def test_mistakes_about_neighbours():
+    points = np.ones((5, 2))
+    with pytest.raises(ValueError, match="neighbors must be"):
+        submodular.FacilityLocation(features=points, neighbors=0)
+    with pytest.raises(ValueError, match="neighbors goes with kernel='rbf' or 'cosine'"):
+        submodular.FacilityLocation(features=points, kernel="linear", neighbors=2)
+    with pytest.raises(TypeError, match="neighbors goes with features"):
+        submodular.FacilityLocation(np.ones((3, 5)), neighbors=2)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_elements_fit_into_two_gigabytes():
+    script = (
+        "import resource, numpy as np, onesfw as fw\n"
+        "from onesfw import submodular as sm\n"
+        "f = sm.FacilityLocation(features=np.random.default_rng(0).normal(size=(100_000, 20)))\n"
+        "fw.select(f, sm.UniformMatroid(100_000, 50), steps=10_000)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 2_000
+
+
+# ---- a set function of a new kind needs nothing but itself
+
+
+class Matching(Function):
+    """f(S) = |{i // 2 : i ∈ S}|, the pairs that S meets: any subclass with the abstract methods will do."""
+
+    n: int = eqx.field(static=True)
+
+    @property
+    def omegas(self):
+        return 1
+
+    def value(self, chosen):
+        return float(np.unique(np.flatnonzero(as_mask(chosen, self.n)) // 2).size)
+
+    def marginals(self, chosen):
+        mask = as_mask(chosen, self.n)
+        flips = mask[None] ^ np.eye(self.n, dtype=bool)
+        return np.array([(1 if not mask[i] else -1) * (self.value(flips[i]) - self.value(mask)) for i in range(self.n)])
+
+    def state(self):
+        return Pairs(self)
+
+    def draw(self, key, number):
+        return jnp.zeros((), jnp.int32)
+
+    def value_at(self, s, omega):
+        return jnp.sum(jnp.max(s.reshape(-1, 2), axis=1))
+
+    def source(self, batch, key):
+        return TracedSource(self, batch, key)
+
+    def judge(self, matroid, seed, other):
+        return ByMarginals(self, matroid, seed)
+
+
+class Pairs(State):
+    def __init__(self, function):
+        self.function, self.value, self.chosen = function, 0.0, []
+
+    def gains(self, candidates):
+        return np.array([self.function.value([*self.chosen, int(i)]) - self.value for i in candidates])
+
+    def add(self, i):
+        self.chosen.append(i)
+        self.value = self.function.value(self.chosen)
+
+
+def test_a_new_kind_of_function_is_selected_from_like_any_other():
+    function, limit = Matching(10), submodular.UniformMatroid(10, 5)
+    result = fw.select(function, limit, steps=200)
+    assert (result.value, result.upper_bound, result.exact) == (5.0, 5.0, True)
+    assert submodular.greedy(function, limit).value == 5.0
+    submodular.check_submodular(function)
+
+
+def test_nobody_tests_for_a_kind_of_function_or_matroid():
+    """Only the base classes may be asked for: a function or a matroid brings what it needs."""
+    kinds = {name for name in submodular.__all__ if isinstance(getattr(submodular, name), type)}
+    kinds -= {"Function", "Matroid"}
+    for path in sorted(Path(submodular.__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                asked = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+                assert not asked & kinds, (path.name, node.lineno)

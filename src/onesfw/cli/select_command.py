@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import INTERRUPTED, MISTAKE, sentence, sentences
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, say, sentence, sentences
 from onesfw.cli.solve_command import whole
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from onesfw.cli.selecting import Choice
-    from onesfw.submodular.select import Selection
+    from onesfw.submodular.selection import Selection
 
 EXAMPLES = """[bold]Examples[/bold]
 
 onesfw select data.csv --k 50 --out rows.csv --plot map.png
 
-onesfw select people.parquet --k 30 --groups region --per-group 5 --scale
+onesfw select people.parquet --k 30 --groups region --per-group 5 --scale --drop age
 
 onesfw select kernel-data.npy --function log-determinant --k 20 --json
 
+onesfw select films.csv --function coverage --items genres --k 8
+
 onesfw select graph.txt --influence --k 50 --probability 0.1 --plot curve.png
 
-[bold]Tables[/bold] are CSV (.csv, .csv.gz, …) with a headline, Parquet or .npy; numeric columns are what rows are \
-compared by, others are carried along. [bold]Graphs[/bold] are text, two node numbers a line, and with --probability \
-column an arc's probability. [bold]Files[/bold] that --out and --plot name are replaced, whole or not at all, once the \
-choice is made; DATA never is. [bold]Exit codes[/bold]: 0 done, 2 a mistake in the call or the file, 130 Ctrl-C."""
+[bold]Tables[/bold] are CSV (.csv, .tsv, .csv.gz, …) with a headline, Parquet or .npy; numeric columns are what rows \
+are compared by, others are carried along, and so is a column that looks like an identifier, unless --columns names \
+it. [bold]Graphs[/bold] are text, two node numbers a line, and with --probability column an arc's probability. \
+[bold]Files[/bold] that --out and --plot name are replaced, whole or not at all, once the choice is made; DATA never \
+is. [bold]Exit codes[/bold]: 0 done, 2 a mistake in the call or the file, 130 Ctrl-C."""
 
 
 def probability(text: str) -> float | str:
@@ -51,15 +51,31 @@ def select_command(
     data: Path = typer.Argument(..., metavar="DATA", help="A table (.csv, .parquet, .npy), or a graph's edges."),
     k: Any = typer.Option(None, parser=whole, metavar="N", help="How many rows or nodes to choose."),
     function: str | None = typer.Option(
-        None, metavar="NAME", help="facility-location (default), log-determinant or feature-based."
+        None, metavar="NAME", help="facility-location (default), log-determinant, feature-based or coverage."
     ),
     groups: str | None = typer.Option(
-        None, metavar="COLUMN", help="At most --per-group rows for each value of this column."
+        None,
+        metavar="COLUMN",
+        help="At most --per-group rows for each value of this column; of a graph: the file of nodes and groups.",
     ),
     per_group: Any = typer.Option(
-        None, parser=whole, metavar="N", help="Rows of each group; with --k, so many in all."
+        None, parser=whole, metavar="N", help="Rows or nodes of each group; with --k, so many in all."
+    ),
+    columns: list[str] = typer.Option(
+        [], metavar="NAMES", help="Compare rows by these columns only; with commas between them, or repeated."
+    ),
+    drop: list[str] = typer.Option(
+        [], metavar="NAMES", help="Do not compare rows by these columns; with commas between them, or repeated."
     ),
     scale: bool = typer.Option(False, "--scale", help="Standardise the columns before rows are compared."),
+    neighbors: Any = typer.Option(
+        None, parser=whole, metavar="N", help="Compare a row with its N nearest only; 100 beyond 15,000 rows."
+    ),
+    items: str | None = typer.Option(
+        None, metavar="COLUMN", help="With --function coverage: the column that lists what a row covers."
+    ),
+    delimiter: str | None = typer.Option(None, metavar="C", help="CSV: what separates values."),
+    no_header: bool = typer.Option(False, "--no-header", help="CSV: there is no header; columns are 1, 2, …."),
     influence: bool = typer.Option(False, "--influence", help="DATA is a graph: choose the nodes that reach most."),
     chance: Any = typer.Option(
         None,
@@ -74,7 +90,7 @@ def select_command(
     polish: bool = typer.Option(True, "--polish/--no-polish", help="One sweep of improving exchanges at the end."),
     seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of all randomness."),
     out: Path | None = typer.Option(
-        None, metavar="PATH", help="Write the chosen rows: .csv, .parquet or .npy; replaces a file."
+        None, metavar="PATH", help="Write the chosen rows or nodes: .csv, .parquet or .npy; replaces a file."
     ),
     plot: Path | None = typer.Option(
         None,
@@ -82,39 +98,37 @@ def select_command(
         help="Save a map of the rows, or a graph's value curve: .png, .pdf or .svg; replaces a file.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress bar."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress bar and no notes."),
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Choose rows that represent a table, or seeds in a network, and certify how good the choice is."""
-    with sentences(traceback), interruptible():
+    spelling = {"key": "--seed", "probability": "--probability", "header": "--no-header"}
+    with sentences(traceback, select_command, **spelling), interruptible():
         with contextlib.redirect_stdout(sys.stderr):
-            from onesfw.arguments import whole_number
-            from onesfw.cli import selecting
-            from onesfw.submodular.select import select
+            from onesfw.submodular.from_files import select_nodes, select_rows
 
-            steps = whole_number(steps, "--steps", 2)
-            batch = whole_number(batch, "--batch", 1)
-            seed = whole_number(seed, "--seed", 0, 2**32 - 1)
             table_only = {
-                "--groups": groups,
-                "--per-group": per_group,
-                "--function": function,
-                "--scale": scale or None,
-            }
+                "--function": function, "--columns": columns or None, "--drop": drop or None, "--scale": scale or None,
+                "--neighbors": neighbors, "--items": items, "--delimiter": delimiter, "--no-header": no_header or None,
+            }  # fmt: skip
             graph_only = {"--probability": chance, "--directed": directed or None}
             check_options(table_only if influence else graph_only, influence)
-            check_outputs(data, out, plot, influence)
+            read = [data, Path(groups)] if influence and groups else [data]
+            check_outputs(read, out, plot)
             if influence:
-                choice: Choice = selecting.graph_choice(
-                    data, k, "weighted-cascade" if chance is None else chance, directed
-                )
+                result = select_nodes(
+                    data, k, probability="weighted-cascade" if chance is None else chance, directed=directed,
+                    groups=groups, per_group=per_group, steps=steps, batch=batch, polish=polish, key=seed,
+                    progress=not (as_json or quiet),
+                )  # fmt: skip
             else:
-                choice = selecting.table_choice(data, k, function or "facility-location", groups, per_group, scale, out)
-            result = select(
-                choice.function, choice.matroid, steps=steps, batch=batch, polish=polish, key=seed,
-                progress=not (as_json or quiet),
-            )  # fmt: skip
-        code = show(result, choice, out, plot, as_json)
+                result = select_rows(
+                    data, k, function=function or "facility-location", groups=groups, per_group=per_group,
+                    columns=listed(columns) or None, drop=listed(drop), scale=scale, neighbors=neighbors, items=items,
+                    delimiter=delimiter, header=not no_header, steps=steps, batch=batch, polish=polish, key=seed,
+                    progress=not (as_json or quiet), out=out,
+                )  # fmt: skip
+        code = show(result, data.name, out, plot, as_json, quiet)
     raise typer.Exit(code)
 
 
@@ -124,8 +138,13 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print("onesfw: interrupted; nothing was chosen", file=sys.stderr)
+        say("interrupted; nothing was chosen")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def listed(names: list[str]) -> list[str]:
+    """Names that were given one by one or with commas between them."""
+    return [name for some in names for name in some.split(",")]
 
 
 def check_options(others: dict[str, Any], influence: bool) -> None:
@@ -136,17 +155,17 @@ def check_options(others: dict[str, Any], influence: bool) -> None:
             raise ValueError(f"{option} is for {kind}; {remedy} --influence")
 
 
-def check_outputs(data: Path, out: Path | None, plot: Path | None, influence: bool) -> None:
+def check_outputs(read: list[Path], out: Path | None, plot: Path | None) -> None:
     """Raise a sentence where a file cannot be written, or would overwrite what is read, before a run is spent on it."""
-    from onesfw.cli.selecting import check_ending
+    from onesfw.data.table_rows import row_ending
     from onesfw.files import check_target
     from onesfw.results.pictures import picture_ending
 
     if plot is not None:
         picture_ending(plot)
     if out is not None:
-        check_ending(out, influence)
-    taken = {os.path.realpath(data): "what is read"}
+        row_ending(out)
+    taken = {os.path.realpath(path): "what is read" for path in read}
     for option, path in (("--out", out), ("--plot", plot)):
         if path is not None:
             place = os.path.realpath(path)
@@ -156,40 +175,45 @@ def check_outputs(data: Path, out: Path | None, plot: Path | None, influence: bo
             check_target(path)
 
 
-def show(result: Selection, choice: Choice, out: Path | None, plot: Path | None, as_json: bool) -> int:
+def show(result: Selection, name: str, out: Path | None, plot: Path | None, as_json: bool, quiet: bool) -> int:
     """Print the answer, save what was asked for, and return the exit code."""
     failures = []
     written: dict[str, str | None] = {"out": None, "plot": None}
+    if not quiet:
+        for note in result.notes:
+            say(note)
     if not as_json:
         from rich.console import Console
 
-        Console().print(result_table(result, choice))
-    for label, path, write in (("out", out, choice.save), ("plot", plot, choice.draw)):
+        from onesfw.submodular.selection import selection_table
+
+        Console().print(selection_table(result))
+    for label, path, write in (("out", out, result.write), ("plot", plot, result.plot)):
         if path is None:
             continue
         try:
-            write(result, path)
+            write(path)
             written[label] = str(path)
         except (OSError, TypeError, ValueError) as error:
             failures.append(sentence(error))
     if as_json:
-        print(json.dumps(content(result, choice) | written, allow_nan=False))
+        print(json.dumps(content(result, name) | written, allow_nan=False))
     else:
-        for label, name in written.items():
-            if name is not None:
-                print(f"{label}: {name}")
+        for label, place in written.items():
+            if place is not None:
+                print(f"{label}: {place}")
     for failure in failures:
-        print(f"onesfw: {failure}", file=sys.stderr)
+        say(failure)
     return MISTAKE if failures else 0
 
 
-def content(result: Selection, choice: Choice) -> dict[str, Any]:
+def content(result: Selection, name: str) -> dict[str, Any]:
     """The answer in JSON's terms."""
     return {
-        "data": choice.name,
-        "function": choice.title,
-        "n": choice.function.n,
-        "chosen": [in_json(label) for label in choice.labels[result.indices].tolist()],
+        "data": name,
+        "function": result.title.partition(": ")[2],
+        "n": int(result.x.size),
+        "chosen": result.names.tolist(),
         "value": result.value,
         "value_stderr": result.value_stderr,
         "exact": result.exact,
@@ -202,35 +226,10 @@ def content(result: Selection, choice: Choice) -> dict[str, Any]:
         "samples": result.samples,
         "lmo_calls": result.lmo_calls,
         "seconds": result.seconds,
-        "left_out": [{"column": other.column, "reason": other.reason} for other in choice.left_out],
+        "sampling_seconds": result.sampling_seconds,
+        "judging_seconds": result.judging_seconds,
+        "certificate_seconds": result.certificate_seconds,
+        "columns": list(result.columns),
+        "left_out": [{"column": other.column, "reason": other.reason} for other in result.left_out],
+        "notes": list(result.notes),
     }
-
-
-def in_json(label: Any) -> Any:
-    """A row's number or a node's label as JSON can hold it."""
-    return label if isinstance(label, int | float | str) else str(label)
-
-
-def result_table(result: Selection, choice: Choice) -> Table:
-    """The answer for the eye."""
-    from rich.table import Table
-    from rich.text import Text
-
-    sampled = not result.exact
-    sure = " at 95 % confidence" if sampled else ""
-    table = Table(title=Text(f"{choice.name}: {choice.title}"), title_justify="left")
-    table.add_column("selection", no_wrap=True)
-    table.add_column("result")
-    shown = ", ".join(str(label) for label in choice.labels[result.indices[:10]])
-    more = ", …" if result.indices.size > 10 else ""
-    table.add_row("chosen", f"{result.indices.size} of {choice.function.n:,} {choice.noun}: {shown}{more}")
-    table.add_row("value", f"{result.value:.6g}" + (f" ± {result.value_stderr:.2g}" if sampled else ""))
-    table.add_row("upper bound on the best", f"{result.upper_bound:.6g}{sure} (by {result.certificate})")
-    table.add_row("certified ratio", f"{result.ratio:.4f}{sure}")
-    table.add_row("samples", f"{result.samples:,}")
-    table.add_row("LMO calls", f"{result.lmo_calls:,}")
-    table.add_row("seconds", f"{result.seconds:.3g}")
-    if choice.left_out:
-        names = ", ".join(f"{other.column} ({other.reason})" for other in choice.left_out)
-        table.add_row("not compared by", Text(names))
-    return table

@@ -20,6 +20,7 @@ from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
 ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
 ENTRIES = 1 << 20
 BUFFER = 1 << 20  # bytes of a column that are read at once; by default it is read whole
+OPEN = "a value holds a line break, or a quote is left open; a row must stand in one line"
 WORDS = "words"  # the kind of a column that is hashed or one-hot, before it is known which
 
 
@@ -33,6 +34,8 @@ class Piece:
     explain: Callable[[int, Exception], str]
     end: Position
     proof: str = ""
+    line: Callable[[int], bytes] | None = None
+    """A row as it stands in the text; None where the file is no text."""
 
 
 class CsvTable:
@@ -43,6 +46,7 @@ class CsvTable:
         self.input, self.delimiter, self.header = source, delimiter, header
         self.names: list[str] = names or []
         self.peeked: tuple[Piece, Iterator[Piece]] | None = None
+        self.headline: bytes | None = None  # as it stands there, once it was read
         self.types: dict[str, Any] | None = None  # by inference, until `settle` fixes them
 
     def settle(self, kinds: dict[str, str]) -> None:
@@ -73,27 +77,45 @@ class CsvTable:
         """Pieces from `start` on; a start that is not the beginning needs names that are known."""
         for block in self.input.blocks(start, proof):
             lines, first = block.lines(), block.first
+            if not lines:  # nothing but a byte order mark
+                continue
             if not self.names or first == 1:
                 names = self.columns(lines)
                 if self.names and names != self.names:
                     raise ValueError(f"{self.input.name} has other columns than before")
                 self.names = names
                 if self.header:
-                    lines, first = lines[1:], first + 1
+                    self.headline, lines, first = lines[0], lines[1:], first + 1
             yield self.piece(block, lines, first)
 
     def columns(self, lines: list[bytes]) -> list[str]:
         """The names of the columns."""
-        cells = self.cells(lines[0])
-        names = cells if self.header else [str(place) for place in range(1, len(cells) + 1)]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        try:
+            cells = self.cells(lines[0])
+        except ValueError as error:
+            raise ValueError(f"{self.input.name}, line 1: {error}") from None
+        if not cells:
+            raise ValueError(f"{self.input.name}: the first line is empty, and it must hold the columns' names")
+        if not self.header:
+            return [str(place) for place in range(1, len(cells) + 1)]
+        if looks_like_data(cells):
+            raise ValueError(
+                f"{self.input.name}: the first line looks like data, not names ({', '.join(cells[:5])}); add a "
+                f"headline, begin each name with a letter, or give {named('header')}"
+            )
+        twice = next((name for name in cells if cells.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{self.input.name} has two columns {twice!r}; rename one, or give {named('header')}")
-        return names
+        return cells
 
     def cells(self, line: bytes) -> list[str]:
-        """The cells of one line."""
-        return next(csv.reader([line.decode(errors="replace").rstrip("\r\n")], delimiter=self.delimiter), [])
+        """The cells of one line, or a ValueError."""
+        text = line.decode(errors="replace").rstrip("\r\n")
+        try:
+            return next(csv.reader([text], delimiter=self.delimiter), [])
+        except csv.Error as error:  # a carriage return inside, or a value of more than 128 KB
+            reason = "a carriage return stands inside it" if "\r" in text else str(error)
+            raise ValueError(f"it cannot be split into values: {reason}") from None
 
     def piece(self, block: Block, lines: list[bytes], first: int) -> Piece:
         """A block's lines, without the empty ones, as a piece."""
@@ -105,11 +127,17 @@ class CsvTable:
             lambda row, error: self.explain(lines[filled[row]], error),
             block.end,
             block.proof,
+            lambda row: lines[filled[row]],
         )
 
     def explain(self, line: bytes, error: Exception) -> str:
         """What is wrong with a line, in words; Arrow counts rows from where it was made to begin."""
-        cells = self.cells(line)
+        if open_quote(line, self.delimiter):
+            return OPEN
+        try:
+            cells = self.cells(line)
+        except ValueError as wrong:
+            return str(wrong)
         if len(cells) != len(self.names):
             return f"it has {len(cells)} values, and there are {len(self.names)} columns"
         for name, cell in zip(self.names, cells, strict=True):
@@ -140,7 +168,40 @@ class CsvTable:
         )
         if table.num_rows != len(lines):
             raise ValueError("a value holds a line break")
+        if len(lines) == 1 and open_quote(text, self.delimiter):
+            raise ValueError(OPEN)
         return table
+
+
+def open_quote(line: bytes, delimiter: str) -> bool:
+    """Whether a line ends inside a quoted value; Arrow would take the value to end there too."""
+    if line.count(b'"') % 2 == 0:
+        return False
+    try:
+        next(csv.reader([line.decode(errors="replace").rstrip("\r\n")], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+def looks_like_data(names: list[str]) -> bool:
+    """Whether a first line can hardly be names.
+
+    Whole numbers beside words may be years, and 0, 1, 2, … are names that other programs give; other numbers, and
+    numbers alone, are values.
+    """
+    numbers = [name for name in names if is_number(name)]
+    counted = len(names) > 1 and names == [str(place) for place in range(len(names))]
+    return not counted and (len(numbers) == len(names) or not all(name.strip().isdigit() for name in numbers))
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number in digits: neither nan nor inf."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return any(letter.isdigit() for letter in text)
 
 
 class ParquetTable:
@@ -158,6 +219,9 @@ class ParquetTable:
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{source.name} is not a Parquet file, or it is damaged: {error}") from error
         self.names = list(self.file.schema_arrow.names)
+        twice = next((name for name in self.names if self.names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{source.name} has two columns {twice!r}; rename one")
         self.wanted: list[str] | None = None
 
     def settle(self, kinds: dict[str, str]) -> None:

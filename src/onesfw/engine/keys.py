@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onesfw.arguments import named
 from onesfw.trees import Array, HostArray
 
 Key = int | Array | HostArray
@@ -16,13 +17,13 @@ def as_key(key: Key) -> Array:
     """A JAX key from an integer seed or a key; raises ValueError or TypeError where it is neither."""
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         if not 0 <= key < 2**32:
-            raise ValueError(f"key must be a seed in 0..2^32 − 1, got {key}")
+            raise ValueError(f"{named('key')} must be a seed in 0..2^32 − 1, got {key}")
         return jax.random.key(int(key))
     if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ():
         return key
     if isinstance(key, jax.Array | np.ndarray) and key.dtype == np.uint32 and key.shape == (2,):
         return jax.random.wrap_key_data(jnp.asarray(key))
-    raise TypeError(f"key must be an integer seed or one JAX key, got {key!r}")
+    raise TypeError(f"{named('key')} must be an integer seed or one JAX key, got {key!r}")
 
 
 def seed_of(key: Key, stream: int = 0) -> int:

@@ -7,6 +7,7 @@ from onesfw.submodular.custom import SetFunction, check_submodular
 from onesfw.submodular.extension import MultilinearExtension
 from onesfw.submodular.facility import FacilityLocation
 from onesfw.submodular.features import FeatureBased
+from onesfw.submodular.from_files import select_nodes, select_rows
 from onesfw.submodular.greedy import GreedyResult, greedy
 from onesfw.submodular.influence import Influence
 from onesfw.submodular.logdet import LogDet
@@ -19,6 +20,7 @@ from onesfw.submodular.oracle_matroids import (
     TruncatedMatroid,
 )
 from onesfw.submodular.rounding import SwapRounding, decompose, deterministic_pipage, pipage, swap_round
+from onesfw.submodular.selection import Selection
 
 __all__ = [
     "Coverage",
@@ -36,6 +38,7 @@ __all__ = [
     "MultilinearExtension",
     "OracleMatroid",
     "PartitionMatroid",
+    "Selection",
     "SetFunction",
     "SwapRounding",
     "TransversalMatroid",
@@ -48,5 +51,7 @@ __all__ = [
     "enumerate_extension",
     "greedy",
     "pipage",
+    "select_nodes",
+    "select_rows",
     "swap_round",
 ]

@@ -6,18 +6,22 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from onesfw.arguments import number
 from onesfw.engine.keys import generator
 from onesfw.sets import Knapsack
-from onesfw.submodular.base import as_point
-from onesfw.submodular.matroids import Matroid, PartitionMatroid, UniformMatroid
+from onesfw.submodular.base import Key, as_point
+from onesfw.submodular.matroids import Grouping, Matroid
 
+Limit = Knapsack | Matroid
 Scheme = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
 TOLERANCE = 1e-5  # by which a point that was found in float32 may break a constraint
 
 
-def contention_resolution(x: Any, constraints: Any, key: Any = 0, *, b: float = 0.25) -> np.ndarray:
+def contention_resolution(
+    x: ArrayLike, constraints: Limit | Iterable[Limit], key: Key = 0, *, b: float = 0.25
+) -> np.ndarray:
     """A set S that obeys all constraints, with P(i ∈ S) ≥ balance · b x_i for monotone schemes.
 
     R holds i with probability b x_i; each constraint drops some elements of R; S is what all of them keep. Then
@@ -34,6 +38,21 @@ def contention_resolution(x: Any, constraints: Any, key: Any = 0, *, b: float = 
         constraints: one or several of `sets.Knapsack`, and `PartitionMatroid` or `UniformMatroid` with capacities 1.
         key: an integer seed or a JAX key.
         b: the share of x that R is drawn from, below 1/2 where there is a knapsack.
+
+    Returns:
+        The set, in increasing order of indices.
+
+    Raises:
+        TypeError: where a constraint is neither a knapsack nor a matroid of rank-1 parts.
+        ValueError: where x breaks a constraint, or b is out of range.
+
+    Example:
+        >>> import onesfw as fw
+        >>> from onesfw import submodular as sm
+        >>> budget = fw.sets.Knapsack([1.0, 2.0, 3.0], 3.0)
+        >>> packed = sm.contention_resolution([0.5, 0.5, 0.5], budget, key=0)
+        >>> sum([1.0, 2.0, 3.0][i] for i in packed) <= 3
+        True
     """
     limits, point = scaled(x, constraints, b)
     schemes = [scheme_of(limit, b)[0] for limit in limits]
@@ -45,13 +64,13 @@ def contention_resolution(x: Any, constraints: Any, key: Any = 0, *, b: float = 
     return np.flatnonzero(kept)
 
 
-def balance(x: Any, constraints: Any, *, b: float = 0.25) -> float:
+def balance(x: ArrayLike, constraints: Limit | Iterable[Limit], *, b: float = 0.25) -> float:
     """The guarantee c of `contention_resolution`: P(i kept | i drawn) ≥ c for every i; intersections multiply."""
     limits, point = scaled(x, constraints, b)
     return float(np.prod([scheme_of(limit, b)[1](point) for limit in limits]))
 
 
-def scaled(x: Any, constraints: Any, b: float) -> tuple[list[Any], np.ndarray]:
+def scaled(x: ArrayLike, constraints: Limit | Iterable[Limit], b: float) -> tuple[list[Limit], np.ndarray]:
     """The constraints as a list and b x, once everything that the guarantee rests on has been checked."""
     limits = list(constraints) if isinstance(constraints, Iterable) else [constraints]
     if not limits:
@@ -69,7 +88,7 @@ def scaled(x: Any, constraints: Any, b: float) -> tuple[list[Any], np.ndarray]:
     return limits, b * point
 
 
-def check_inside(point: np.ndarray, limit: UniformMatroid | PartitionMatroid | Knapsack) -> None:
+def check_inside(point: np.ndarray, limit: Limit) -> None:
     """Raise a sentence where a point breaks a constraint, or holds an element that no set may hold."""
     if isinstance(limit, Knapsack):
         costs, budget = np.asarray(limit.costs, np.float64), float(limit.budget)
@@ -81,34 +100,40 @@ def check_inside(point: np.ndarray, limit: UniformMatroid | PartitionMatroid | K
             )
         inside = costs @ point <= budget * (1 + TOLERANCE) and np.all(point <= np.asarray(limit.upper) + TOLERANCE)
     else:
-        inside = np.all(np.bincount(limit.groups, point, limit.capacities.size) <= limit.capacities + TOLERANCE)
+        groups, capacities = parts(limit)
+        inside = np.all(np.bincount(groups, point, capacities.size) <= capacities + TOLERANCE)
     if not inside:
         raise ValueError(f"x must satisfy every constraint: it breaks the {type(limit).__name__}'s")
 
 
 def scheme_of(limit: Any, b: float) -> tuple[Scheme, Callable[[np.ndarray], float]]:
     """A constraint's scheme, and its balance at a point that is scaled by b already."""
-    if isinstance(limit, PartitionMatroid | UniformMatroid) and np.all(limit.capacities <= 1):
-        groups = limit.groups
-        count = limit.capacities.size
+    if isinstance(limit, Matroid):
+        groups, capacities = parts(limit)
+        count = capacities.size
 
         def worst(point: np.ndarray) -> float:
             sums = np.bincount(groups, point, count)
             gone = np.exp(np.bincount(groups, np.log1p(-np.minimum(point, 1 - 1e-12)), count))
             return float(np.min(np.where(sums > 0, (1 - gone) / np.where(sums > 0, sums, 1.0), 1.0)))
 
-        return lambda point, drawn, rng: fair(point, drawn, groups, limit.capacities, rng), worst
+        return lambda point, drawn, rng: fair(point, drawn, groups, capacities, rng), worst
     if isinstance(limit, Knapsack):
         if b >= 0.5:
             raise ValueError(f"b must be below 1/2 where there is a knapsack, got {b!r}")
         sizes = np.asarray(limit.costs) / float(limit.budget)
         return lambda point, drawn, rng: fit(sizes, drawn), lambda point: 1 - 2 * b
-    if isinstance(limit, Matroid):
+    raise TypeError(f"constraints must hold Knapsack sets or matroids, got {limit!r}")
+
+
+def parts(matroid: Matroid) -> Grouping:
+    """The parts of a matroid of which at most one element each may be kept, or a sentence."""
+    if matroid.grouping is None or np.any(matroid.grouping.capacities > 1):
         raise TypeError(
-            f"contention resolution serves knapsacks and matroids of rank-1 parts, not {type(limit).__name__} with "
+            f"contention resolution serves knapsacks and matroids of rank-1 parts, not {type(matroid).__name__} with "
             "larger capacities; a single matroid is rounded without loss by swap_round or pipage"
         )
-    raise TypeError(f"constraints must hold Knapsack sets or matroids, got {limit!r}")
+    return matroid.grouping
 
 
 def fair(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onesfw.submodular.base import State, as_mask, unchecked
+from onesfw.submodular.base import Chosen, State, as_mask, unchecked
 from onesfw.submodular.row_functions import RowFunction, Stepper, as_sparse, check_size, row_weights
 from onesfw.trees import Array, Tree
 
@@ -23,6 +23,16 @@ class Coverage(RowFunction):
     Args:
         incidence: n elements × m items, dense or scipy sparse; whatever is not 0 covers.
         weights: of the items, not negative; ones where left out.
+
+    Raises:
+        TypeError: where incidence or weights hold no numbers.
+        ValueError: where a number is negative, not finite or too large, shapes do not match, or nothing is covered.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> f = sm.Coverage([[1, 1, 0], [0, 1, 1]], weights=[1.0, 2.0, 4.0])
+        >>> f.value([1]), f.value([0, 1])
+        (6.0, 7.0)
     """
 
     n: int = eqx.field(static=True)
@@ -89,20 +99,20 @@ class Coverage(RowFunction):
         return out
 
     def thresholds(self, x: np.ndarray, which: np.ndarray) -> np.ndarray:
-        from onesfw.submodular.bound_kernels import cover_thresholds
+        from onesfw.submodular.kernels import cover_thresholds
 
         tau = np.empty(which.size)
         cover_thresholds(x, self.indptr, self.indices, which, tau)
         return tau
 
     def excess(self, tau: np.ndarray, which: np.ndarray) -> np.ndarray:
-        from onesfw.submodular.bound_kernels import cover_excess
+        from onesfw.submodular.kernels import cover_excess
 
         out = np.zeros(self.n)
         cover_excess(tau, self.indptr, self.indices, self.weights, which, out)
         return out
 
-    def marginals(self, chosen: Any) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> np.ndarray:
         """g_i(S) = f(S + i) − f(S − i) for all i: O(entries)."""
         from onesfw.submodular.kernels import cover_marginals
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -12,10 +12,26 @@ import numpy as np
 
 from onesfw.arguments import whole_number
 from onesfw.objectives.base import require_callable, require_scalar, shape_of, step_key
-from onesfw.submodular.base import Function, State, as_mask, unchecked
+from onesfw.submodular.base import (
+    Bound,
+    Chosen,
+    Function,
+    Judge,
+    Key,
+    Source,
+    State,
+    Verdict,
+    as_mask,
+    estimate,
+    unchecked,
+)
+from onesfw.submodular.certificates import ByMarginals, gradient_bound, verdict
+from onesfw.submodular.extension import TracedSource
+from onesfw.submodular.matroids import Matroid
 from onesfw.trees import Array, Tree
 
 AVERAGED = 1_000  # draws of ω that stand for the expectation on the host, and that are evaluated at once
+EVALUATIONS, LEAST, MOST = 2_000_000, 1_000, 100_000  # of f_ω for a report, and how many ω they may be
 SLACK = 5.0  # standard errors by which a violation must exceed 0
 
 
@@ -31,6 +47,17 @@ class SetFunction(Function):
         n: the number of elements.
         sample: key ↦ ω.
         check: whether to look for a violation of monotonicity or submodularity now.
+
+    Raises:
+        TypeError: where value or sample cannot be called, or value does not return one number.
+        ValueError: where n is no positive whole number, or, with `check`, where a counterexample was found.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from onesfw import submodular as sm
+        >>> f = sm.SetFunction(lambda s: jnp.sqrt(jnp.sum(s)), 9)
+        >>> f.value([0, 1, 2, 3])
+        2.0
     """
 
     function: Callable[..., Any] = eqx.field(static=True)
@@ -90,15 +117,15 @@ class SetFunction(Function):
             rows = [np.hstack([np.asarray(self.many(part, block, words)) for block in blocks]) for part in parts]
         return np.concatenate(rows).astype(np.float64)
 
-    def value(self, chosen: Any) -> float:
+    def value(self, chosen: Chosen) -> float:
         """f(S), or its mean over a fixed 1,000 draws of ω."""
         return float(self.terms(chosen).mean())
 
-    def terms(self, chosen: Any) -> np.ndarray:
+    def terms(self, chosen: Chosen) -> np.ndarray:
         """f_ω(S) for each of the fixed draws."""
         return self.values(as_mask(chosen, self.n)[None], self.draws)[0]
 
-    def marginals(self, chosen: Any) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> np.ndarray:
         """g_i(S) = f(S + i) − f(S − i) for all i, from n + 1 evaluations."""
         mask = as_mask(chosen, self.n)
         flipped = mask[None] ^ np.eye(self.n, dtype=bool)
@@ -110,6 +137,27 @@ class SetFunction(Function):
     def state(self) -> State:
         """The empty set; a gain costs one evaluation."""
         return Evaluated(self)
+
+    def table(self, masks: np.ndarray) -> np.ndarray:
+        return self.values(masks, self.draws)
+
+    def source(self, batch: int, key: Key) -> Source:
+        """Draws of ω, and sets drawn from x."""
+        return TracedSource(self, batch, key)
+
+    def judge(self, matroid: Matroid, seed: int, other: int) -> Judge:
+        """Exact where nothing is random; two samples of ω otherwise."""
+        if self.omegas is None:
+            return SampledValues(self, matroid, seed, other)
+        return ByMarginals(self, matroid, seed)
+
+    def check(self) -> None:
+        """Raise a sentence where f(∅) < 0: no share of OPT is promised then."""
+        nothing = estimate(self.terms([]))
+        if nothing.value < -SLACK * nothing.stderr - 1e-9:
+            raise ValueError(
+                f"function is negative on the empty set, {nothing.value:.6g}; add a constant so that f(∅) ≥ 0"
+            )
 
 
 class Evaluated(State):
@@ -129,6 +177,30 @@ class Evaluated(State):
         self.value += float(self.gains(np.array([i]))[0])
         self.mask[i] = True
         self.chosen.append(i)
+
+
+class SampledValues(ByMarginals):
+    """A stochastic function of one's own: one sample of ω to choose with, another to report on."""
+
+    exact: ClassVar[bool] = False
+
+    def __init__(self, function: SetFunction, matroid: Matroid, seed: int, other: int) -> None:
+        super().__init__(function.resampled(seed), matroid, seed)
+        draws = min(max(EVALUATIONS // (function.n + 1), LEAST), MOST) // LEAST * LEAST
+        self.fresh = function.resampled(other, draws)
+
+    def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
+        mask = as_mask(chosen, self.fresh.n)
+        draws = self.fresh.draws
+        terms = self.fresh.terms(chosen)
+        flipped = mask[None] ^ np.eye(self.fresh.n, dtype=bool)
+        rises = np.where(mask[:, None], 0.0, self.fresh.values(flipped, draws) - terms)
+        gains = np.maximum(rises.mean(1), 0.0)
+        base = self.matroid.base(gains)
+        base = base[gains[base] > 0]
+        sums = terms + rises[base].sum(0)
+        value = gradient_bound(float(terms.mean()), gains, mask.astype(np.float64), self.matroid)
+        return verdict(estimate(terms), Bound(value, "marginals", sums), terms)
 
 
 def slices(count: int) -> int:
@@ -153,15 +225,25 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
 
     Random S ⊂ T and i outside T: f(S + i) − f(S) ≥ f(T + i) − f(T) and f(S + i) ≥ f(S), up to rounding; for a random
     f_ω, up to five standard errors on the same 1,000 draws. Nothing found is no proof.
+
+    Args:
+        function: a set function from `onesfw.submodular`.
+        trials: how many pairs of sets to try.
+        seed: of the sets.
+
+    Raises:
+        ValueError: where f(∅) < 0, or some sets violate monotonicity or diminishing returns.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from onesfw import submodular as sm
+        >>> sm.check_submodular(sm.SetFunction(lambda s: jnp.sqrt(jnp.sum(s)), 5), trials=20)
     """
     rng = np.random.default_rng(seed)
     n = function.n
     quadruples = [draw_sets(n, rng) for _ in range(trials)]
     masks = np.array([np.zeros(n, bool), *(mask for sets in quadruples for mask in sets)])
-    if isinstance(function, SetFunction):
-        values = function.values(masks, function.draws)
-    else:
-        values = np.array([[function.value(mask)] for mask in masks])
+    values = function.table(masks)
 
     def violates(difference: np.ndarray, scale: float) -> bool:
         error = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0

@@ -1,4 +1,4 @@
-"""F(x) = E f(S), S holding i with probability x_i: the multilinear extension of a set function as an objective."""
+"""F(x) = E f(S), S holding i with probability x_i: the multilinear extension of a set function, and samples of it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from onesfw import trees
 from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS, UNBIASED
+from onesfw.engine.keys import as_key
+from onesfw.engine.programs import Program
+from onesfw.estimators import Hessian
 from onesfw.objectives.base import Objective, Surrogate, step_key, surrogate
-from onesfw.submodular.base import Function
+from onesfw.submodular.base import Function, Key, Source
 from onesfw.trees import Array, Tree
 
 SLICE = 64  # ω that a full pass works on at once
@@ -31,6 +35,17 @@ class MultilinearExtension(Objective):
     Args:
         function: a set function from `onesfw.submodular`.
         sampled: draw S even where there is a closed form.
+
+    Raises:
+        TypeError: where function is no set function.
+
+    Example:
+        >>> import onesfw as fw
+        >>> from onesfw import submodular as sm
+        >>> f, two = sm.Coverage([[1, 1, 0], [0, 1, 1], [0, 0, 1]]), sm.UniformMatroid(3, 2)
+        >>> result = fw.maximize(fw.MultilinearExtension(f), fw.sets.MatroidPolytope(two), steps=50)
+        >>> float(result.value) > 2
+        True
     """
 
     domain: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
@@ -116,3 +131,32 @@ class MultilinearExtension(Objective):
                 f"MultilinearExtension: x must be one vector of {self.function.n} entries, one per element of the set "
                 f"function, got {trees.describe(like)}; give the set that shape"
             )
+
+
+class TracedSource(Source):
+    """The estimator of `MultilinearExtension` with the sampled coordinate, compiled: any function."""
+
+    closed = False
+
+    def __init__(self, function: Function, batch: int, key: Key) -> None:
+        objective = MultilinearExtension(function, sampled=True)
+        self.key = as_key(key)
+
+        def increment(key: Array, number: Array, x: Array, previous: Array) -> tuple[Array, Array]:
+            samples, places = jax.random.split(key)
+            a = jax.random.uniform(jax.random.fold_in(places, number), (), x.dtype)
+            made = Hessian()(objective, objective.draw(samples, number), a, x, previous, jnp.zeros((), x.dtype))
+            return made.gradient, made.change
+
+        def update(key: Array, d: Array, x: Array, previous: Array, rho: Array, t: Array) -> Array:
+            numbers = t * batch + jnp.arange(batch, dtype=jnp.int32)
+            gradient, change = jax.vmap(lambda number: increment(key, number, x, previous))(numbers)
+            return (1 - rho) * (d + change.mean(0)) + rho * gradient.mean(0)
+
+        point = jax.ShapeDtypeStruct((function.n,), jnp.float32)
+        scalar = jax.ShapeDtypeStruct((), jnp.float32)
+        self.program = Program(update, self.key, point, point, point, scalar, jax.ShapeDtypeStruct((), jnp.int32))
+
+    def update(self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, t: int) -> None:
+        points = (np.float32(d), np.float32(x), np.float32(previous))
+        d[:] = np.asarray(self.program(self.key, *points, np.float32(rho), np.int32(t)))

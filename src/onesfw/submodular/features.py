@@ -12,9 +12,11 @@ import scipy.sparse as sp
 
 from onesfw.arguments import choose, number
 from onesfw.objectives.indices import uniform_index
-from onesfw.submodular.base import Function, State, as_mask
-from onesfw.submodular.row_functions import check_size, row_weights
-from onesfw.submodular.similarities import feature_matrix
+from onesfw.submodular.base import Chosen, Function, Judge, Key, Source, State, as_mask
+from onesfw.submodular.certificates import ByMarginals
+from onesfw.submodular.extension import TracedSource
+from onesfw.submodular.matroids import Matroid
+from onesfw.submodular.row_functions import check_size, feature_matrix, row_weights
 from onesfw.trees import Array, Tree
 
 CONCAVE = ("sqrt", "log1p", "saturated")
@@ -31,6 +33,16 @@ class FeatureBased(Function):
         concave: "sqrt"; "log1p", log(1 + s); or "saturated", min(s, saturation · Σ_i m_iu).
         weights: of the features, not negative; ones where left out.
         saturation: the share of a feature's total at which "saturated" stops to grow.
+
+    Raises:
+        TypeError: where features or weights hold no numbers.
+        ValueError: where a number is negative, not finite or too large, or shapes do not match.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> f = sm.FeatureBased([[4.0, 0.0], [5.0, 1.0]])
+        >>> f.value([0]), f.value([0, 1])
+        (2.0, 4.0)
     """
 
     n: int = eqx.field(static=True)
@@ -82,12 +94,12 @@ class FeatureBased(Function):
         without = jnp.maximum(amounts @ s - amounts * s, 0.0)
         return weight * (phi(without + amounts) - phi(without))
 
-    def value(self, chosen: Any) -> float:
+    def value(self, chosen: Chosen) -> float:
         """f(S)."""
         totals = self.amounts[:, as_mask(chosen, self.n)].sum(1)
         return float(self.weights @ shape(self.concave, totals, self.caps, np))
 
-    def marginals(self, chosen: Any) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> np.ndarray:
         """g_i(S) = f(S + i) − f(S − i) for all i: O(n · features)."""
         mask = as_mask(chosen, self.n)
         totals = self.amounts[:, mask].sum(1)
@@ -99,6 +111,14 @@ class FeatureBased(Function):
     def state(self) -> State:
         """The empty set; a gain costs one pass over the features."""
         return Totals(self)
+
+    def source(self, batch: int, key: Key) -> Source:
+        """Features drawn uniformly, and sets drawn from x."""
+        return TracedSource(self, batch, key)
+
+    def judge(self, matroid: Matroid, seed: int, other: int) -> Judge:
+        """Values are exact, bounds by marginals."""
+        return ByMarginals(self, matroid, seed)
 
 
 class Totals(State):

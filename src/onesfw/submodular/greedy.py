@@ -5,14 +5,12 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from onesfw.arguments import choose, number, whole_number
 from onesfw.engine.keys import generator, seed_of
-from onesfw.submodular.base import Function, State
-from onesfw.submodular.influence import Influence
+from onesfw.submodular.base import Function, Key, State
 from onesfw.submodular.matroids import Builder, Matroid
 
 METHODS = ("lazy", "plain", "stochastic")
@@ -20,7 +18,14 @@ METHODS = ("lazy", "plain", "stochastic")
 
 @dataclass(frozen=True)
 class GreedyResult:
-    """What a greedy method chose, in that order, and what it asked."""
+    """What a greedy method chose, in that order, and what it asked.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> found = sm.greedy(sm.Coverage([[1, 0], [1, 1]]), sm.UniformMatroid(2, 1))
+        >>> found.indices.tolist(), found.gains.tolist(), found.evaluations
+        ([1], [2.0], 3)
+    """
 
     indices: np.ndarray
     value: float
@@ -38,7 +43,7 @@ def greedy(
     *,
     epsilon: float = 0.1,
     sets: int = 100_000,
-    key: Any = 0,
+    key: Key = 0,
 ) -> GreedyResult:
     """Add the element of the largest marginal as long as the set can grow and stay independent.
 
@@ -53,11 +58,23 @@ def greedy(
         epsilon: of "stochastic".
         sets: reverse-reachable sets that stand for an `Influence`; not more than 5e7 nodes of them are stored.
         key: an integer seed or a JAX key, for "stochastic" and for `sets`.
+
+    Returns:
+        The chosen elements in the order they were taken, with their gains.
+
+    Raises:
+        TypeError: where function or matroid is none.
+        ValueError: where they speak of different elements, or method, epsilon or sets is out of range.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> found = sm.greedy(sm.Coverage([[1, 1, 0], [0, 1, 1], [0, 0, 1]]), sm.UniformMatroid(3, 2))
+        >>> found.indices.tolist(), found.value
+        ([0, 1], 3.0)
     """
     choose(method, METHODS, "method")
     check_pair(function, matroid)
-    if isinstance(function, Influence):
-        function = function.sample(whole_number(sets, "sets", 1), seed_of(key, 1))
+    function = function.sampled(whole_number(sets, "sets", 1), seed_of(key, 1))
     state, builder = function.state(), matroid.builder()
     if method == "lazy":
         return lazy(state, builder, matroid.n)
@@ -70,7 +87,7 @@ def greedy(
     return stochastic(state, builder, matroid.n, size, generator(key, 2))
 
 
-def check_pair(function: Any, matroid: Any) -> None:
+def check_pair(function: object, matroid: object) -> None:
     """Raise a sentence where the two are not what they should be, or speak of different elements."""
     if not isinstance(function, Function):
         raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -12,12 +13,30 @@ import numpy as np
 from onesfw.arguments import real, whole_number
 from onesfw.engine.keys import seed_of
 from onesfw.sets.host import on_host
-from onesfw.submodular.base import Estimate, Function, State, as_mask
+from onesfw.submodular.base import (
+    Bound,
+    Chosen,
+    Estimate,
+    Function,
+    Judge,
+    Key,
+    Source,
+    State,
+    Verdict,
+    as_mask,
+    estimate,
+)
+from onesfw.submodular.certificates import verdict
 from onesfw.submodular.coverage import Coverage
+from onesfw.submodular.matroids import Matroid
+from onesfw.submodular.row_functions import Stepper, relaxation, relaxation_anew, row_gradient_bound
 from onesfw.trees import Array, Tree
 
 AVERAGED = 10_000  # reverse-reachable sets that stand for the expectation on the host
 WEIGHTED_CASCADE = "weighted-cascade"
+BLOCK, BLOCK_ENTRIES = 1 << 16, 2_000_000  # sets drawn at once by a run, and the most nodes they may hold
+SETS, ENTRIES = 400_000, 8_000_000  # of one sample that sets are judged on, and the most nodes they may hold
+GLANCED, GLANCED_ENTRIES = 10_000, 500_000  # the same for a point of the trace
 
 
 class Influence(Function):
@@ -33,6 +52,15 @@ class Influence(Function):
         probability: of every arc; one number per given edge (undirected: both ways); or "weighted-cascade", one over
             the indegree of the arc's end.
         directed: whether influence runs only from the first node of a pair to the second.
+
+    Raises:
+        ValueError: where edges are no pairs of whole numbers, or a probability lies outside [0, 1].
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> f = sm.Influence([[1, 2], [1, 3], [1, 4]], 1.0, directed=True)
+        >>> f.nodes.tolist(), f.spread([0], cascades=100).value
+        ([1, 2, 3, 4], 4.0)
     """
 
     n: int = eqx.field(static=True)
@@ -105,12 +133,12 @@ class Influence(Function):
         after = jnp.concatenate([jax.lax.cumprod(factors, reverse=True)[1:], one])
         return jnp.where(omega > 0, self.n * before * after, 0.0)
 
-    def spread(self, chosen: Any, cascades: int = 10_000, seed: Any = 0) -> Estimate:
+    def spread(self, chosen: Chosen, cascades: int = 10_000, seed: Any = 0) -> Estimate:
         """f(S) from that many forward cascades, with its standard error: independent of every reverse-reachable set.
 
         `seed` is a number of up to 64 bits or a JAX key.
         """
-        from onesfw.submodular.influence_kernels import cascades as run
+        from onesfw.submodular.kernels import cascades as run
 
         count = whole_number(cascades, "cascades", 2)
         out = np.empty(count)
@@ -118,17 +146,29 @@ class Influence(Function):
         run(np.uint64((as_seed(seed) + (1 << 40)) % 2**64), 0, count, seeds, *self.outward, out)
         return Estimate(float(out.mean()), float(out.std(ddof=1) / np.sqrt(count)))
 
-    def value(self, chosen: Any) -> float:
+    def value(self, chosen: Chosen) -> float:
         """f(S), estimated from a fixed 10,000 reverse-reachable sets."""
         return self.sample(AVERAGED).value(chosen)
 
-    def marginals(self, chosen: Any) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> np.ndarray:
         """g_i(S) = f(S + i) − f(S − i) for all i, estimated from a fixed 10,000 reverse-reachable sets."""
         return self.sample(AVERAGED).marginals(chosen)
 
     def state(self) -> State:
         """The empty set, on a fixed 10,000 reverse-reachable sets; `sample(count).state()` for more."""
         return self.sample(AVERAGED).state()
+
+    def sampled(self, count: int, seed: int) -> Function:
+        """`sample(count, seed)`: greedy methods run on a sample of reverse-reachable sets."""
+        return self.sample(count, seed)
+
+    def source(self, batch: int, key: Key) -> Source:
+        """Reverse-reachable sets."""
+        return Cascades(self, batch, seed_of(key))
+
+    def judge(self, matroid: Matroid, seed: int, other: int) -> Judge:
+        """Two samples of reverse-reachable sets."""
+        return SampledSets(self, matroid, seed, other)
 
 
 class Sets:
@@ -143,7 +183,7 @@ class Sets:
 
     def draw(self, first: int, count: int, entries: int = 50_000_000) -> tuple[np.ndarray, np.ndarray]:
         """Sets number first, …: indptr and the nodes; fewer than `count` once `entries` nodes are stored."""
-        from onesfw.submodular.influence_kernels import reverse_sets
+        from onesfw.submodular.kernels import reverse_sets
 
         lengths = np.zeros(count, np.int64)
         nodes = reverse_sets(
@@ -153,9 +193,98 @@ class Sets:
         return np.concatenate([[0], np.cumsum(lengths)]), nodes
 
 
+class Cascades(Source):
+    """Reverse-reachable sets, drawn in blocks and thrown away after use."""
+
+    closed = True
+
+    def __init__(self, function: Influence, batch: int, seed: int) -> None:
+        self.n, self.batch, self.sets = function.n, batch, Sets(function, seed)
+        self.drawn, self.used, self.held = 0, 0, 0
+        self.advance: Stepper | None = None
+
+    def update(self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, t: int) -> None:
+        if self.advance is None or self.used + self.batch > self.held:
+            self.drawn += self.used
+            # a block may end early; the batch must fit all the same
+            room = max(BLOCK_ENTRIES, self.batch * self.n)
+            indptr, nodes = self.sets.draw(self.drawn, max(BLOCK, self.batch), room)
+            self.used, self.held = 0, indptr.size - 1
+            weights = np.full(self.held, self.n / self.held)
+            self.advance = Coverage.from_rows(self.n, indptr, nodes, weights).stepper()
+        which = np.arange(self.used, self.used + self.batch)
+        self.used += self.batch
+        self.advance(d, x, previous, rho, which)
+
+
+class SampledSets(Judge):
+    """One sample of reverse-reachable sets to choose with, another to report on."""
+
+    exact: ClassVar[bool] = False
+
+    def __init__(self, function: Influence, matroid: Matroid, seed: int, other: int) -> None:
+        self.function, self.matroid, self.seed, self.other = function, matroid, seed, other
+        self.few = function.sample(GLANCED, seed, first=2**40, entries=GLANCED_ENTRIES)
+
+    @cached_property
+    def one(self) -> Coverage:
+        """What sets are chosen with."""
+        return self.function.sample(SETS, self.seed, entries=ENTRIES)
+
+    @cached_property
+    def another(self) -> Coverage:
+        """What the report is about."""
+        return self.function.sample(SETS, self.other, entries=ENTRIES)
+
+    def choose(self, chosen: np.ndarray) -> float:
+        return self.one.value(chosen)
+
+    def marginals(self, chosen: np.ndarray) -> np.ndarray:
+        return self.one.marginals(chosen)
+
+    def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
+        corner = as_mask(chosen, self.function.n).astype(np.float64)
+        relaxed, points = relaxation(self.one, self.matroid)
+        bounds = {"thresholds": relaxed.value}
+        for name, point in (("x", x), ("set", corner)):
+            bounds[name] = row_gradient_bound(self.one, point, self.matroid).value
+        best = min(bounds, key=bounds.__getitem__)
+        sample = self.another
+        if best == "thresholds":
+            bound = relaxation_anew(sample, points, self.matroid)
+        else:
+            bound = sampled_gradient_bound(sample, x if best == "x" else corner, self.matroid)
+        terms = sample.omegas * sample.weights * sample.served_by(chosen)
+        return verdict(estimate(terms), bound, terms)
+
+    def fractional(self, x: np.ndarray) -> Estimate:
+        sample = self.another
+        return estimate(sample.n * sample.served(x, np.arange(sample.omegas), np.zeros(sample.n)))
+
+    def glance(self, x: np.ndarray) -> Estimate:
+        few = self.few
+        return estimate(few.n * few.served(x, np.arange(few.omegas), np.zeros(few.n)))
+
+
+def sampled_gradient_bound(function: Coverage, x: np.ndarray, matroid: Matroid) -> Bound:
+    """The certificate by F(x) and ∇F(x) on rows that are a sample, with a term per row."""
+    from onesfw.submodular.kernels import cover_slopes
+
+    rows, gradient = np.arange(function.omegas), np.zeros(function.n)
+    served = function.served(x, rows, gradient)
+    rest = np.maximum((1.0 - x) * gradient, 0.0)
+    direction = np.zeros(function.n)
+    base = matroid.base(rest)
+    direction[base] = 1.0 - x[base]
+    slopes = np.empty(function.omegas)
+    cover_slopes(x, direction, function.indptr, function.indices, slopes, np.empty(function.longest))
+    terms = function.omegas * function.weights * (served + slopes)
+    return Bound(float(terms.mean()), "gradient", terms)
+
+
 def reverse_set(words: np.ndarray, indptr: np.ndarray, sources: np.ndarray, chances: np.ndarray) -> np.ndarray:
     """One reverse-reachable set as a 0/1 vector, from two words of a key."""
-    from onesfw.submodular.influence_kernels import reverse_sets
+    from onesfw.submodular.kernels import reverse_sets
 
     n = indptr.size - 1
     seed = np.uint64(words[0]) << np.uint64(32) | np.uint64(words[1])

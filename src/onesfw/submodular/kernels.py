@@ -1,4 +1,4 @@
-"""Compiled kernels of coverage and facility location; importing this file loads numba.
+"""Compiled kernels: rows, their certificates, matroids with groups, cascades; importing this file loads numba.
 
 Rows are stored one after another: row r holds the elements indices[indptr[r]:indptr[r+1]], for facility location in
 the order of falling similarity. A row's weight is what it adds to f where it is fully served.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 
 NEGLIGIBLE = 1e-10  # probability below which what follows in a sorted row no longer matters
 
@@ -210,3 +211,238 @@ def cover_marginals(inside, indptr, indices, weights, out):
                 out[indices[p]] += weights[r]
         elif count == 1:
             out[only] += weights[r]
+
+
+# Certificates.
+
+
+@jit
+def facility_thresholds(x, indptr, indices, values, which, tau):
+    """τ_ω = m_(q), q the first place at which the sorted cumulative x reaches 1; 0 if it never does."""
+    for q in range(which.size):
+        total = 0.0
+        tau[q] = 0.0
+        for p in range(indptr[which[q]], indptr[which[q] + 1]):
+            total += x[indices[p]]
+            if total >= 1.0 - 1e-9:
+                tau[q] = values[p]
+                break
+
+
+@jit
+def facility_excess(tau, indptr, indices, values, weights, which, out):
+    """Σ_ω weight_ω (m_ωi − τ_ω)⁺ for every i."""
+    for q in range(which.size):
+        row = which[q]
+        for p in range(indptr[row], indptr[row + 1]):
+            over = values[p] - tau[q]
+            if over <= 0.0:
+                break
+            out[indices[p]] += weights[row] * over
+
+
+@jit
+def cover_thresholds(x, indptr, indices, which, tau):
+    """τ_ω = 1 − clip((1.05 − Σ_A x)/0.1, 0, 1): a smooth version of [Σ_A x ≥ 1]."""
+    for q in range(which.size):
+        total = 0.0
+        for p in range(indptr[which[q]], indptr[which[q] + 1]):
+            total += x[indices[p]]
+        tau[q] = 1.0 - min(max((1.05 - total) / 0.1, 0.0), 1.0)
+
+
+@jit
+def cover_excess(tau, indptr, indices, weights, which, out):
+    """Σ_ω weight_ω (1 − τ_ω) over the rows that hold i, for every i."""
+    for q in range(which.size):
+        row = which[q]
+        over = weights[row] * (1.0 - tau[q])
+        if over > 0.0:
+            for p in range(indptr[row], indptr[row + 1]):
+                out[indices[p]] += over
+
+
+@jit
+def row_sums(v, indptr, indices, which, values, tau, out):
+    """Σ_i v_i (m_ωi − τ_ω)⁺ row by row; `values` of length 0 stands for ones."""
+    for q in range(which.size):
+        row = which[q]
+        total = 0.0
+        for p in range(indptr[row], indptr[row + 1]):
+            value = values[p] if values.size else 1.0
+            if value > tau[q]:
+                total += v[indices[p]] * (value - tau[q])
+        out[q] = total
+
+
+@jit
+def cover_slopes(x, direction, indptr, indices, out, prefix):
+    """Σ_i direction_i ∏_{l≠i}(1 − x_l) row by row."""
+    for r in range(out.size):
+        first, last = indptr[r], indptr[r + 1]
+        product = 1.0
+        for p in range(first, last):
+            prefix[p - first] = product
+            product *= 1.0 - x[indices[p]]
+        suffix, total = 1.0, 0.0
+        for p in range(last - 1, first - 1, -1):
+            total += direction[indices[p]] * prefix[p - first] * suffix
+            suffix *= 1.0 - x[indices[p]]
+        out[r] = total
+
+
+# Matroids with groups.
+
+
+@jit
+def smaller(d, a, b):
+    """Whether a leaves before b: by value, ties by the higher index."""
+    return d[a] < d[b] or (d[a] == d[b] and a > b)
+
+
+@jit
+def sift_down(d, heap, first, place, size):
+    """Restore the heap below a place whose entry changed."""
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            return
+        if child + 1 < size and smaller(d, heap[first + child + 1], heap[first + child]):
+            child += 1
+        if not smaller(d, heap[first + child], heap[first + place]):
+            return
+        heap[first + place], heap[first + child] = heap[first + child], heap[first + place]
+        place = child
+
+
+@jit
+def top_by_group(d, groups, starts, out):
+    """The largest entries of d in each group, as many as starts says, by a heap per group. O(n) for small groups."""
+    size = np.zeros(starts.size - 1, np.int64)
+    for i in range(d.size):
+        g = groups[i]
+        first = starts[g]
+        capacity = starts[g + 1] - first
+        if size[g] < capacity:
+            out[first + size[g]] = i
+            size[g] += 1
+            if size[g] == capacity:
+                for root in range(capacity // 2 - 1, -1, -1):
+                    sift_down(d, out, first, root, capacity)
+        elif capacity > 0 and d[i] > d[out[first]]:
+            out[first] = i
+            sift_down(d, out, first, 0, capacity)
+
+
+@jit
+def next_word(state):
+    """The next 64 random bits of a counter (splitmix64)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@jit
+def uniform(state):
+    """A number in [0, 1) with 53 random bits."""
+    return (next_word(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@jit
+def merge_by_group(base, vertex, keep, starts, marks, state):
+    """Swap rounding's merge of two bases in the same group layout; each exchange keeps `base` with chance `keep`.
+
+    In a partition matroid any element of one base may be exchanged for any element of the other in the same group.
+    """
+    for g in range(starts.size - 1):
+        first, last = starts[g], starts[g + 1]
+        for p in range(first, last):
+            marks[vertex[p]] |= 2
+            marks[base[p]] |= 1
+        other = first
+        for p in range(first, last):
+            if marks[base[p]] == 1:  # in the base alone: pair it with the next element of the vertex alone
+                while marks[vertex[other]] != 2:
+                    other += 1
+                newcomer = vertex[other]
+                other += 1
+                marks[base[p]] = 0
+                if uniform(state) >= keep:
+                    base[p] = newcomer
+        for p in range(first, last):
+            marks[vertex[p]] = 0
+            marks[base[p]] = 0
+
+
+# Cascades and reverse-reachable sets.
+
+
+@jit
+def seeded(seed, number, state):
+    """The random state that belongs to (seed, number)."""
+    state[0] = seed ^ (np.uint64(number) * np.uint64(0xD1342543DE82EF95) + np.uint64(0x2545F4914F6CDD1D))
+    next_word(state)
+    state[0] = next_word(state)
+
+
+@jit
+def spread_from(queue, size, indptr, targets, chances, reached, stamp, state):
+    """Nodes reached from queue[:size] when each arc is open with its chance; they end up in the queue."""
+    head = 0
+    while head < size:
+        node = queue[head]
+        head += 1
+        for p in range(indptr[node], indptr[node + 1]):
+            other = targets[p]
+            if reached[other] != stamp and uniform(state) < chances[p]:
+                reached[other] = stamp
+                queue[size] = other
+                size += 1
+    return size
+
+
+@jit
+def reverse_sets(seed, first, count, indptr, sources, chances, room, reached, stamps, queue, lengths):
+    """Reverse-reachable sets number `first`, …, at most `count` and at most about `room` entries in all.
+
+    A set is the nodes from which a uniformly drawn root is reached: it is found against the arcs. Returns the entries;
+    `lengths` gets the sizes, and stays 0 from the first set that was not drawn.
+    """
+    n = indptr.size - 1
+    state = np.zeros(1, np.uint64)
+    entries = np.empty(max(room, n) + n, np.int32)
+    filled = 0
+    for q in range(count):
+        if filled > room:
+            break
+        seeded(seed, first + q, state)
+        stamps[0] += 1
+        root = np.int64(uniform(state) * n)
+        queue[0] = root
+        reached[root] = stamps[0]
+        size = spread_from(queue, 1, indptr, sources, chances, reached, stamps[0], state)
+        if filled + size > entries.size:
+            larger = np.empty(2 * entries.size + size, np.int32)
+            larger[:filled] = entries[:filled]
+            entries = larger
+        entries[filled : filled + size] = queue[:size]
+        filled += size
+        lengths[q] = size
+    return entries[:filled].copy()
+
+
+@jit
+def cascades(seed, first, count, chosen, indptr, targets, chances, out):
+    """How many nodes each of `count` independent cascades from `chosen` reaches."""
+    n = indptr.size - 1
+    state = np.zeros(1, np.uint64)
+    reached = np.full(n, -1, np.int64)
+    queue = np.empty(n, np.int32)
+    for q in range(count):
+        seeded(seed, first + q, state)
+        for p in range(chosen.size):
+            queue[p] = chosen[p]
+            reached[chosen[p]] = q
+        out[q] = spread_from(queue, chosen.size, indptr, targets, chances, reached, q, state)

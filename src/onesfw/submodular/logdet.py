@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -9,13 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from onesfw.engine.keys import seed_of
 from onesfw.sets.host import on_host
-from onesfw.submodular.base import Function, State, as_mask
+from onesfw.submodular.base import Chosen, Function, Judge, Key, Source, State, as_mask
+from onesfw.submodular.certificates import ByMarginals
+from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.row_functions import LARGEST
-from onesfw.submodular.threads import quietly
 from onesfw.trees import Array, Tree
 
 MOST_CHECKED = 5_000  # rows of a kernel that is factorised, to see that it is positive semidefinite
+WORTH_THREADS = 1e11  # operations from which BLAS may use as many threads as it likes: seconds of one core
 ROUNDING = 1e-4  # by which a pivot, 1 at least, may fall short, relative to the largest: kernels may come in float32
 INDEFINITE = "LogDet: kernel must be positive semidefinite, and it has a negative eigenvalue; add a multiple of I to it"
 LOST = (
@@ -34,6 +40,16 @@ class LogDet(Function):
     Args:
         kernel: L, n × n, symmetric positive semidefinite. That is checked up to n = 5,000; of larger ones all pairs
             are, and a negative pivot that a set runs into later is an error.
+
+    Raises:
+        TypeError: where kernel holds no numbers.
+        ValueError: where it is not square, not symmetric, not finite, too large, or not positive semidefinite.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> f = sm.LogDet([[3.0, 0.0], [0.0, 1.0]])
+        >>> round(f.value([0]), 4), round(f.value([0, 1]), 4)  # log 4 and log 8
+        (1.3863, 2.0794)
     """
 
     n: int = eqx.field(static=True)
@@ -71,7 +87,7 @@ class LogDet(Function):
         # |S| is small and changes: on the host its own size decides the cost, not n.
         return on_host(all_marginals, s, jnp.asarray(self.kernel, s.dtype), s)
 
-    def value(self, chosen: Any) -> float:
+    def value(self, chosen: Chosen) -> float:
         """f(S)."""
         inside = np.flatnonzero(as_mask(chosen, self.n))
         with quietly(float(inside.size) ** 3):
@@ -80,13 +96,21 @@ class LogDet(Function):
             raise ValueError(LOST)
         return float(value)
 
-    def marginals(self, chosen: Any) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> np.ndarray:
         """g_i(S) = f(S + i) − f(S − i) for all i."""
         return all_marginals(self.kernel, as_mask(chosen, self.n))
 
     def state(self) -> State:
         """The empty set; all gains together cost O(n|S|) per addition."""
         return Factorised(self)
+
+    def source(self, batch: int, key: Key) -> Source:
+        """Sets drawn from x."""
+        return DrawnSets(self, batch, seed_of(key))
+
+    def judge(self, matroid: Matroid, seed: int, other: int) -> Judge:
+        """Values are exact, bounds by marginals."""
+        return ByMarginals(self, matroid, seed)
 
 
 class Factorised(State):
@@ -112,6 +136,32 @@ class Factorised(State):
         check_pivots(self.left, self.largest)
         self.factor = np.vstack([self.factor, row])
         self.chosen.append(i)
+
+
+class DrawnSets(Source):
+    """The same estimator as `TracedSource`'s in NumPy: |S| decides the cost, not n."""
+
+    closed = False
+
+    def __init__(self, function: LogDet, batch: int, seed: int) -> None:
+        self.kernel, self.batch, self.rng = function.kernel, batch, np.random.default_rng(seed)
+
+    def update(self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, t: int) -> None:
+        u = x - previous
+        sizes = np.cumsum(np.abs(u))
+        gradient, change = np.zeros_like(d), np.zeros_like(d)
+        for _ in range(self.batch):
+            place, choice = self.rng.random(2)
+            s = self.rng.random(d.size) < place * x + (1 - place) * previous
+            here = all_marginals(self.kernel, s)
+            gradient += here / self.batch
+            if sizes[-1] > 0 and rho < 1:
+                j = min(int(np.searchsorted(sizes, choice * sizes[-1], side="right")), d.size - 1)
+                inside = s[j]
+                s[j] = not inside
+                there = all_marginals(self.kernel, s)
+                change += np.sign(u[j]) * sizes[-1] * (here - there if inside else there - here) / self.batch
+        d[:] = (1 - rho) * (d + change) + rho * gradient
 
 
 def all_marginals(kernel: np.ndarray, s: np.ndarray) -> np.ndarray:
@@ -156,3 +206,44 @@ def check_semidefinite(matrix: np.ndarray, slack: float) -> None:
                 cholesky(matrix + 2 * slack * np.eye(n), lower=True, overwrite_a=True, check_finite=False)
             except LinAlgError:
                 raise ValueError(INDEFINITE) from None
+
+
+# Small calls to BLAS run on one thread: waking others costs more than they save, and far more on busy cores.
+
+
+class OneThread(AbstractContextManager[None]):
+    """BLAS on one thread while a block of this runs: the first one to enter sets the limit, the last takes it back."""
+
+    def __init__(self) -> None:
+        from threadpoolctl import ThreadpoolController
+
+        # Finding the libraries takes milliseconds: once. Setting their threads takes microseconds.
+        self.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        self.lock, self.blocks = threading.Lock(), 0
+        self.before: list[int] = []
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.blocks == 0:
+                self.before = [library.num_threads for library in self.libraries]
+                for library in self.libraries:
+                    library.set_num_threads(1)
+            self.blocks += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.blocks -= 1
+            if self.blocks == 0:
+                for library, threads in zip(self.libraries, self.before, strict=True):
+                    library.set_num_threads(threads)
+
+
+@cache
+def one_thread() -> OneThread:
+    """The process's own."""
+    return OneThread()
+
+
+def quietly(operations: float) -> AbstractContextManager[None]:
+    """One thread for a block that has so few operations to do; as it is for larger ones."""
+    return nullcontext() if operations >= WORTH_THREADS else one_thread()

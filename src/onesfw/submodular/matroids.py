@@ -1,4 +1,4 @@
-"""Matroids whose greedy oracle runs under jit: uniform, partition, laminar. And what any matroid is to the library."""
+"""Matroids whose `traced_base` runs under jit: uniform, partition, laminar. And what any matroid is to the library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import abc
 import itertools
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import jax.numpy as jnp
@@ -29,6 +29,20 @@ def base_of(weights: np.ndarray, number: np.ndarray) -> np.ndarray:
     return vertex
 
 
+class Grouping(NamedTuple):
+    """Each element's group, and how many of each group a base holds."""
+
+    groups: np.ndarray
+    capacities: np.ndarray
+
+
+class Family(NamedTuple):
+    """Sets of elements, any two of them disjoint or nested, smaller ones first, and how many of each may be chosen."""
+
+    members: list[np.ndarray]
+    capacities: np.ndarray
+
+
 class Builder(abc.ABC):
     """An independent set that grows."""
 
@@ -41,7 +55,15 @@ class Matroid(abc.ABC):
     """A family of independent sets over 0, …, n − 1, closed under subsets, in which a smaller set can always be
     extended by an element of a larger one.
 
-    One method is required: `builder`, the empty set that grows element by element.
+    One method is required: `builder`, the empty set that grows element by element. `base`, `independent` and the others
+    answer on the host, for NumPy arrays; `traced_base` is `base` under jit, compiled for uniform, partition and laminar
+    matroids and a call back to the host for the others.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> any_matroid = sm.PartitionMatroid(["a", "a", "b"], 1)
+        >>> any_matroid.rank, any_matroid.independent([0, 1]), any_matroid.base([1.0, 2.0, 0.0]).tolist()
+        (2, False, [1, 2])
     """
 
     n: int
@@ -49,6 +71,19 @@ class Matroid(abc.ABC):
     @abc.abstractmethod
     def builder(self) -> Builder:
         """The empty set, to be grown."""
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """The groups whose capacities every base fills, where nothing else makes a set independent; None otherwise.
+
+        Any two elements of a group may then be exchanged: bases are found, merged and improved by group.
+        """
+        return None
+
+    @property
+    def family(self) -> Family | None:
+        """The sets with a capacity, where nothing else makes a set independent; None otherwise. Pipage needs them."""
+        return None
 
     @cached_property
     def rank(self) -> int:
@@ -111,6 +146,14 @@ class UniformMatroid(Matroid):
     Args:
         n: the number of elements.
         k: how many may be chosen.
+
+    Raises:
+        ValueError: where n or k is no positive whole number, or k exceeds n.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> sm.UniformMatroid(4, 2).base([1.0, 5.0, 3.0, 4.0]).tolist()
+        [1, 3]
     """
 
     def __init__(self, n: int, k: int) -> None:
@@ -120,6 +163,14 @@ class UniformMatroid(Matroid):
             raise ValueError(f"UniformMatroid: k = {k} elements cannot be chosen out of n = {n}; lower k")
         self.groups = np.zeros(self.n, np.int32)
         self.capacities = np.array([self.k])
+
+    @property
+    def grouping(self) -> Grouping:
+        return Grouping(self.groups, self.capacities)
+
+    @property
+    def family(self) -> Family:
+        return Family([np.arange(self.n)], self.capacities)
 
     def builder(self) -> Builder:
         return Counter(self.groups[:, None], self.capacities)
@@ -144,6 +195,16 @@ class PartitionMatroid(Matroid):
     Args:
         groups: the group of each element: labels, all of them numbers or all of them strings.
         capacities: one number for all groups, one per group in the order of their sorted labels, or a dict by label.
+
+    Raises:
+        TypeError: where groups are no labels of one kind.
+        ValueError: where a group has no capacity, or a capacity is no whole number.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> one_each = sm.PartitionMatroid(["a", "b", "a", "b"], {"a": 1, "b": 1})
+        >>> one_each.base([1.0, 5.0, 3.0, 4.0]).tolist()
+        [1, 2]
     """
 
     def __init__(self, groups: Any, capacities: Any) -> None:
@@ -151,6 +212,15 @@ class PartitionMatroid(Matroid):
         self.n, self.groups = int(codes.size), codes.astype(np.int32)
         wanted = group_capacities(capacities, self.labels)
         self.capacities = np.minimum(wanted, np.bincount(codes, minlength=self.labels.size))
+
+    @property
+    def grouping(self) -> Grouping:
+        return Grouping(self.groups, self.capacities)
+
+    @property
+    def family(self) -> Family:
+        sizes = np.bincount(self.groups, minlength=self.capacities.size)
+        return Family(np.split(np.argsort(self.groups, kind="stable"), np.cumsum(sizes)[:-1]), self.capacities)
 
     def builder(self) -> Builder:
         return Counter(self.groups[:, None], self.capacities)
@@ -182,10 +252,21 @@ class PartitionMatroid(Matroid):
 class LaminarMatroid(Matroid):
     """Sets with at most capacities[q] elements of family[q], where any two sets of the family are disjoint or nested.
 
+    `traced_base` is compiled, in O(n · sets).
+
     Args:
         n: the number of elements.
         family: lists of elements.
         capacities: one number per list.
+
+    Raises:
+        ValueError: where two sets overlap without one holding the other, or a capacity is missing.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> nested = sm.LaminarMatroid(4, [[0, 1], [0, 1, 2, 3]], [1, 2])
+        >>> nested.base([5.0, 4.0, 1.0, 0.0]).tolist()
+        [0, 2]
     """
 
     def __init__(self, n: int, family: Iterable[Iterable[int]], capacities: Iterable[int]) -> None:
@@ -211,6 +292,10 @@ class LaminarMatroid(Matroid):
                     )
         self.capacities = np.minimum(np.array(limits)[order], self.masks.sum(1))
         self.holders = [np.flatnonzero(column) for column in self.masks.T]
+
+    @property
+    def family(self) -> Family:
+        return Family([np.flatnonzero(mask) for mask in self.masks], self.capacities)
 
     def builder(self) -> Builder:
         return Counter(self.holders, self.capacities)

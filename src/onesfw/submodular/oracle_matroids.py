@@ -17,6 +17,15 @@ class GraphicMatroid(Matroid):
 
     Args:
         edges: pairs of node labels; element i is edge i. A loop is in no independent set.
+
+    Raises:
+        ValueError: where edges are no pairs.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> triangle = sm.GraphicMatroid([[0, 1], [1, 2], [2, 0]])
+        >>> triangle.rank, triangle.independent([0, 1, 2])
+        (2, False)
     """
 
     def __init__(self, edges: Any) -> None:
@@ -57,6 +66,15 @@ class TransversalMatroid(Matroid):
     Args:
         n: the number of elements.
         family: lists of elements.
+
+    Raises:
+        ValueError: where n is no positive whole number, or a set holds what is no element.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> jobs = sm.TransversalMatroid(3, [[0, 1], [1, 2]])
+        >>> jobs.independent([0, 2]), jobs.rank
+        (True, 2)
     """
 
     def __init__(self, n: int, family: Iterable[Iterable[int]]) -> None:
@@ -113,6 +131,15 @@ class LinearMatroid(Matroid):
         matrix: a column per element.
         tolerance: a column counts as dependent once what is left of it, orthogonal to the others, is this small
             relative to itself.
+
+    Raises:
+        ValueError: where matrix is no finite matrix, or tolerance is not positive.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> columns = sm.LinearMatroid([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]])
+        >>> columns.independent([0, 1]), columns.independent([0, 2])
+        (True, False)
     """
 
     def __init__(self, matrix: Any, tolerance: float = 1e-9) -> None:
@@ -153,6 +180,15 @@ class TruncatedMatroid(Matroid):
     Args:
         matroid: any matroid.
         k: the largest size.
+
+    Raises:
+        TypeError: where matroid is none.
+        ValueError: where k is no positive whole number.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> sm.TruncatedMatroid(sm.PartitionMatroid(["a", "b", "c"], 1), 2).rank
+        2
     """
 
     def __init__(self, matroid: Matroid, k: int) -> None:
@@ -185,6 +221,15 @@ class OracleMatroid(Matroid):
         n: the number of elements.
         independent: a list of indices ↦ whether it is independent. The axioms are the caller's to keep; the empty set
             must be independent.
+
+    Raises:
+        TypeError: where independent cannot be called.
+        ValueError: where n is no positive whole number, or the empty set is not independent.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> sm.OracleMatroid(4, lambda chosen: len(chosen) <= 2).rank
+        2
     """
 
     def __init__(self, n: int, independent: Callable[[list[int]], bool]) -> None:

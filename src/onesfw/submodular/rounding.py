@@ -6,18 +6,17 @@ Both keep the marginals, P(i ∈ S) = x_i, and E f(S) ≥ F(x) for every submodu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from onesfw.engine.keys import generator, seed_of
-from onesfw.submodular.base import Function, as_point
-from onesfw.submodular.matroids import LaminarMatroid, Matroid, PartitionMatroid, UniformMatroid
+from onesfw.submodular.base import Function, Key, as_point
+from onesfw.submodular.matroids import Grouping, Matroid
 
 WHOLE = 1e-9  # an entry this near to 0 or 1 counts as whole
 ACCURACY = 1e-6  # of x as a mixture of bases
-Grouped = UniformMatroid | PartitionMatroid
 
 
 class SwapRounding:
@@ -31,6 +30,15 @@ class SwapRounding:
     Args:
         matroid: whose bases are merged.
         seed: of the coins.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw import submodular as sm
+        >>> rounding = sm.SwapRounding(sm.UniformMatroid(4, 2), seed=0)
+        >>> rounding.merge(np.array([0, 1]), 1.0)
+        >>> rounding.merge(np.array([2, 3]), 0.5)
+        >>> rounding.result().size
+        2
     """
 
     def __init__(self, matroid: Matroid, seed: int) -> None:
@@ -39,8 +47,8 @@ class SwapRounding:
         self.coins = np.array([seed % 2**64], np.uint64)
         self.base: np.ndarray | None = None
         self.layout: np.ndarray | None = None
-        if isinstance(matroid, Grouped):
-            self.layout = np.concatenate([[0], np.cumsum(matroid.capacities)])
+        if matroid.grouping is not None:
+            self.layout = np.concatenate([[0], np.cumsum(matroid.grouping.capacities)])
             self.marks = np.zeros(matroid.n, np.uint8)
 
     def merge(self, vertex: np.ndarray, share: float) -> None:
@@ -51,7 +59,7 @@ class SwapRounding:
         if self.base is None:
             self.base = np.array(vertex)
         elif self.layout is not None:
-            from onesfw.submodular.group_kernels import merge_by_group
+            from onesfw.submodular.kernels import merge_by_group
 
             merge_by_group(self.base, vertex, 1.0 - share, self.layout, self.marks, self.coins)
         else:
@@ -85,18 +93,29 @@ def merged(
 
 def grouped(matroid: Matroid, base: np.ndarray) -> np.ndarray:
     """A base in the order that `SwapRounding.merge` wants: group by group where the matroid has groups."""
-    if isinstance(matroid, Grouped):
-        return base[np.argsort(matroid.groups[base], kind="stable")]
-    return base
+    if matroid.grouping is None:
+        return base
+    return base[np.argsort(matroid.grouping.groups[base], kind="stable")]
 
 
-def swap_round(x: Any, matroid: Matroid, key: Any = 0) -> np.ndarray:
+def swap_round(x: ArrayLike, matroid: Matroid, key: Key = 0) -> np.ndarray:
     """A base S with P(i ∈ S) = x_i and E f(S) ≥ F(x), by swap rounding of x as a mixture of bases.
 
     Args:
         x: in the polytope of the matroid's bases.
         matroid: any matroid.
         key: an integer seed or a JAX key.
+
+    Returns:
+        The base, in increasing order of indices.
+
+    Raises:
+        ValueError: where x is no mixture of bases.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> sm.swap_round([0.5, 0.5, 1.0], sm.UniformMatroid(3, 2))[1]
+        np.int64(2)
     """
     rounding = SwapRounding(matroid, seed_of(key))
     total = 0.0
@@ -106,12 +125,28 @@ def swap_round(x: Any, matroid: Matroid, key: Any = 0) -> np.ndarray:
     return rounding.result()
 
 
-def decompose(x: Any, matroid: Matroid) -> tuple[list[np.ndarray], np.ndarray]:
+def decompose(x: ArrayLike, matroid: Matroid) -> tuple[list[np.ndarray], np.ndarray]:
     """Bases and weights with x = Σ weight · 1_base.
 
     Uniform and partition matroids: lay the entries of each group end to end and read off, for u from 0 to 1, who covers
     u, u + 1, u + 2, …: at most n + 1 different bases. Otherwise Wolfe's nearest-point method: the base farthest in the
     direction of what is still missing joins, and non-negative least squares finds the weights anew.
+
+    Args:
+        x: in the polytope of the matroid's bases.
+        matroid: any matroid.
+
+    Returns:
+        The bases, and their weights, which add up to 1.
+
+    Raises:
+        ValueError: where x is no mixture of bases.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> bases, weights = sm.decompose([0.5, 0.5, 1.0], sm.UniformMatroid(3, 2))
+        >>> [base.tolist() for base in bases], weights.tolist()
+        ([[0, 2], [1, 2]], [0.5, 0.5])
     """
     bases, weights = zip(*mixture(in_polytope(x, matroid), matroid), strict=True)
     return list(bases), np.array(weights) / np.sum(weights)
@@ -119,7 +154,7 @@ def decompose(x: Any, matroid: Matroid) -> tuple[list[np.ndarray], np.ndarray]:
 
 def mixture(point: np.ndarray, matroid: Matroid) -> Iterator[tuple[np.ndarray, float]]:
     """Bases and weights, one pair at a time."""
-    return read_off(point, matroid) if isinstance(matroid, Grouped) else nearest_point(point, matroid)
+    return nearest_point(point, matroid) if matroid.grouping is None else read_off(point, matroid.grouping)
 
 
 def nearest_point(point: np.ndarray, matroid: Matroid) -> Iterator[tuple[np.ndarray, float]]:
@@ -139,12 +174,12 @@ def nearest_point(point: np.ndarray, matroid: Matroid) -> Iterator[tuple[np.ndar
     raise ValueError("x must lie in the polytope of the matroid's bases: it is no mixture of bases")
 
 
-def read_off(point: np.ndarray, matroid: Grouped) -> Iterator[tuple[np.ndarray, float]]:
+def read_off(point: np.ndarray, grouping: Grouping) -> Iterator[tuple[np.ndarray, float]]:
     """The mixture for a matroid with groups: entries laid end to end, by group."""
-    order = np.argsort(matroid.groups, kind="stable")
+    order = np.argsort(grouping.groups, kind="stable")
     ends = np.cumsum(point[order])
-    borders = np.concatenate([[0], np.cumsum(matroid.capacities)])
-    sizes = np.bincount(matroid.groups, minlength=matroid.capacities.size)
+    borders = np.concatenate([[0], np.cumsum(grouping.capacities)])
+    sizes = np.bincount(grouping.groups, minlength=grouping.capacities.size)
     last = np.cumsum(sizes) - 1
     ends[last[sizes > 0]] = borders[1:][sizes > 0]  # whole sums up to rounding
     cuts = np.unique(np.concatenate([[0.0, 1.0], np.round(ends % 1.0, 12) % 1.0]))
@@ -153,11 +188,11 @@ def read_off(point: np.ndarray, matroid: Grouped) -> Iterator[tuple[np.ndarray, 
         places = np.searchsorted(ends, middle + np.arange(borders[-1]), side="right")
         base = np.unique(order[np.minimum(places, order.size - 1)])
         # Rounding errors of x can make slivers that are no bases; they weigh nothing.
-        if np.array_equal(np.bincount(matroid.groups[base], minlength=sizes.size), matroid.capacities):
+        if np.array_equal(np.bincount(grouping.groups[base], minlength=sizes.size), grouping.capacities):
             yield base, float(width)
 
 
-def in_polytope(x: Any, matroid: Matroid) -> np.ndarray:
+def in_polytope(x: ArrayLike, matroid: Matroid) -> np.ndarray:
     """x, checked against what every mixture of bases satisfies."""
     point = as_point(x, matroid.n)
     rank = matroid.rank
@@ -172,27 +207,23 @@ def in_polytope(x: Any, matroid: Matroid) -> np.ndarray:
 
 def rooms(point: np.ndarray, matroid: Matroid) -> np.ndarray:
     """What is left of each capacity; nothing where a matroid has none."""
-    if isinstance(matroid, Grouped):
-        return matroid.capacities - np.bincount(matroid.groups, point, matroid.capacities.size)
-    return matroid.capacities - matroid.masks @ point if isinstance(matroid, LaminarMatroid) else np.zeros(0)
+    if matroid.family is None:
+        return np.zeros(0)
+    members, capacities = matroid.family
+    return capacities - np.array([point[inside].sum() for inside in members])
 
 
 def families(matroid: Matroid) -> list[np.ndarray]:
     """The sets with a capacity, smaller ones first, and the whole; a sentence for matroids that have none."""
-    whole = np.arange(matroid.n)
-    if isinstance(matroid, UniformMatroid):
-        return [whole]
-    if isinstance(matroid, PartitionMatroid):
-        return [*(np.flatnonzero(matroid.groups == g) for g in range(matroid.capacities.size)), whole]
-    if isinstance(matroid, LaminarMatroid):
-        return [*(np.flatnonzero(mask) for mask in matroid.masks), whole]
-    raise TypeError(
-        f"pipage serves uniform, partition and laminar matroids; for {type(matroid).__name__} it would need submodular "
-        "minimisation: use rounding='swap'"
-    )
+    if matroid.family is None:
+        raise TypeError(
+            f"pipage serves uniform, partition and laminar matroids; for {type(matroid).__name__} it would need "
+            "submodular minimisation: use rounding='swap'"
+        )
+    return [*matroid.family.members, np.arange(matroid.n)]
 
 
-def pipage(x: Any, matroid: Matroid, key: Any = 0) -> np.ndarray:
+def pipage(x: ArrayLike, matroid: Matroid, key: Key = 0) -> np.ndarray:
     """A base S with P(i ∈ S) = x_i and E f(S) ≥ F(x), by randomised pipage. O(support) moves.
 
     Two fractional entries of the smallest set that holds two of them move against each other until one is whole, up
@@ -202,6 +233,18 @@ def pipage(x: Any, matroid: Matroid, key: Any = 0) -> np.ndarray:
         x: in the polytope of the matroid's bases.
         matroid: uniform, partition or laminar.
         key: an integer seed or a JAX key.
+
+    Returns:
+        The base, in increasing order of indices.
+
+    Raises:
+        TypeError: for other matroids.
+        ValueError: where x is no mixture of bases.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> sm.pipage([0.5, 0.5, 1.0], sm.UniformMatroid(3, 2)).size
+        2
     """
     rng = generator(key)
 
@@ -211,13 +254,26 @@ def pipage(x: Any, matroid: Matroid, key: Any = 0) -> np.ndarray:
     return move_pairs(x, matroid, upwards)
 
 
-def deterministic_pipage(x: Any, matroid: Matroid, function: Function) -> np.ndarray:
+def deterministic_pipage(x: ArrayLike, matroid: Matroid, function: Function) -> np.ndarray:
     """A base S with f(S) ≥ F(x), by pipage towards the larger F (Ageev and Sviridenko 2004).
 
     Args:
         x: in the polytope of the matroid's bases.
         matroid: uniform, partition or laminar.
         function: with a closed-form extension over finitely many ω, so that F is exact.
+
+    Returns:
+        The base, in increasing order of indices.
+
+    Raises:
+        TypeError: for other matroids, and for functions whose F is not exact.
+        ValueError: where x is no mixture of bases.
+
+    Example:
+        >>> from onesfw import submodular as sm
+        >>> f = sm.Coverage([[1, 1, 1], [0, 1, 0], [0, 0, 1]])
+        >>> sm.deterministic_pipage([0.5, 0.5, 1.0], sm.UniformMatroid(3, 2), f).tolist()
+        [0, 2]
     """
     if not function.closed_form or function.omegas is None:
         raise TypeError(
@@ -236,7 +292,7 @@ def deterministic_pipage(x: Any, matroid: Matroid, function: Function) -> np.nda
     return move_pairs(x, matroid, upwards)
 
 
-def move_pairs(x: Any, matroid: Matroid, upwards: Callable[..., bool]) -> np.ndarray:
+def move_pairs(x: ArrayLike, matroid: Matroid, upwards: Callable[..., bool]) -> np.ndarray:
     """Pipage, `upwards` deciding each move of x_i by +rise or −fall (and of x_j against it)."""
     point = in_polytope(x, matroid).copy()
     for members in families(matroid):

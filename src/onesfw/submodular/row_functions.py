@@ -1,4 +1,8 @@
-"""Functions that are a sum over rows, each row served by the best element of a list: what numba kernels know."""
+"""Functions that are a sum over rows, each row served by the best element of a list: what numba kernels know.
+
+Their certificate: f = E_ω max_{i∈S} m_ωi, any thresholds τ_ω ≥ 0: OPT ≤ E τ_ω + max_v Σ_i v_i E (m_ωi − τ_ω)⁺. The
+thresholds come from Frank-Wolfe on the concave relaxation, averaged over its iterates.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,36 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 from jax import lax
+from numpy.typing import ArrayLike
 
+from onesfw.engine.keys import seed_of
 from onesfw.objectives.indices import uniform_index
-from onesfw.submodular.base import Function, as_mask, as_point
+from onesfw.submodular.base import (
+    Bound,
+    Chosen,
+    Estimate,
+    Function,
+    Judge,
+    Key,
+    Source,
+    Verdict,
+    as_mask,
+    as_point,
+    estimate,
+)
+from onesfw.submodular.certificates import gradient_bound, set_bound, verdict
+from onesfw.submodular.matroids import Matroid
 from onesfw.trees import Array, Tree
 
 Stepper = Callable[[np.ndarray, np.ndarray, np.ndarray, float, np.ndarray], None]
 LARGEST = 1e30  # of a weight, a similarity or f for one ω: sums of these must fit into float32
 MOST_ENTRIES = 2**31 - 1  # entries are numbered in 32 bits under JAX
+BLOCK = 1 << 16  # rows whose numbers are drawn at once
+GLANCED = 256  # rows that a point of the trace is measured on
+ROUNDS = 100  # Frank-Wolfe iterates of the relaxation, fewer on very many entries
+LEAST_ROUNDS = 20
+WORK = 200_000_000  # entries read in all
+KEPT = 15  # iterates whose thresholds are averaged where they must be found anew on another sample
 
 
 class RowFunction(Function):
@@ -68,17 +94,25 @@ class RowFunction(Function):
     def excess(self, tau: np.ndarray, which: np.ndarray) -> np.ndarray:
         """Σ_ω weight_ω (m_ωi − τ_ω)⁺ for every i."""
 
-    def extension(self, x: Any) -> tuple[float, np.ndarray]:
+    def source(self, batch: int, key: Key) -> Source:
+        """Rows drawn uniformly."""
+        return RowSource(self, batch, seed_of(key))
+
+    def judge(self, matroid: Matroid, seed: int, other: int) -> Judge:
+        """Everything by passes over all rows."""
+        return ExactRows(self, matroid, seed)
+
+    def extension(self, x: ArrayLike) -> tuple[float, np.ndarray]:
         """F(x) and ∇F(x), exact: O(entries)."""
         gradient = np.zeros(self.n)
         served = self.served(as_point(x, self.n), np.arange(self.omegas), gradient)
         return float(self.weights @ served), gradient
 
-    def value(self, chosen: Any) -> float:
+    def value(self, chosen: Chosen) -> float:
         """f(S)."""
         return float(self.weights @ self.served_by(chosen))
 
-    def served_by(self, chosen: Any) -> np.ndarray:
+    def served_by(self, chosen: Chosen) -> np.ndarray:
         """max_{i∈S} m_ri for every row."""
         mask = as_mask(chosen, self.n)
         return self.served(mask.astype(np.float64), np.arange(self.omegas), np.zeros(self.n))
@@ -88,6 +122,110 @@ class RowFunction(Function):
         values = self.values if self.values.size else np.ones(self.indices.size, np.int8)
         matrix = sp.csr_matrix((values, self.indices, self.indptr), (self.omegas, self.n)).tocsc()
         return matrix.indptr.astype(np.int64), matrix.indices, matrix.data
+
+
+class RowSource(Source):
+    """Rows drawn uniformly, with replacement."""
+
+    closed = True
+
+    def __init__(self, function: RowFunction, batch: int, seed: int) -> None:
+        self.rows, self.batch, self.advance = function.omegas, batch, function.stepper()
+        self.rng = np.random.default_rng(seed)
+        self.block, self.used = np.zeros(0, np.int64), 0
+
+    def update(self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, t: int) -> None:
+        if self.used + self.batch > self.block.size:
+            self.block = self.rng.integers(0, self.rows, max(BLOCK, self.batch))
+            self.used = 0
+        which = self.block[self.used : self.used + self.batch]
+        self.used += self.batch
+        self.advance(d, x, previous, rho, which)
+
+
+class ExactRows(Judge):
+    """Coverage and facility location: everything by passes over all rows."""
+
+    def __init__(self, function: RowFunction, matroid: Matroid, seed: int) -> None:
+        self.function, self.matroid = function, matroid
+        count = min(GLANCED, function.omegas)
+        self.some = np.random.default_rng(seed).choice(function.omegas, count, replace=False)
+
+    def choose(self, chosen: np.ndarray) -> float:
+        return self.function.value(chosen)
+
+    def marginals(self, chosen: np.ndarray) -> np.ndarray:
+        return self.function.marginals(chosen)
+
+    def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
+        bounds = [
+            relaxation(self.function, self.matroid)[0],
+            row_gradient_bound(self.function, x, self.matroid),
+            set_bound(self.function, chosen, self.matroid),
+        ]
+        best = min(bounds, key=lambda bound: bound.value)
+        return verdict(Estimate(self.function.value(chosen), 0.0), best)
+
+    def fractional(self, x: np.ndarray) -> Estimate:
+        return Estimate(self.function.extension(x)[0], 0.0)
+
+    def glance(self, x: np.ndarray) -> Estimate:
+        function = self.function
+        terms = function.omegas * function.weights[self.some]
+        terms = terms * function.served(x, self.some, np.zeros(function.n))
+        return estimate(terms, function.omegas)
+
+
+def row_gradient_bound(function: RowFunction, x: np.ndarray, matroid: Matroid) -> Bound:
+    """The certificate by F(x) and ∇F(x) on all rows."""
+    value, gradient = function.extension(x)
+    return Bound(gradient_bound(value, gradient, x, matroid), "gradient")
+
+
+def threshold_bound(function: RowFunction, tau: np.ndarray, matroid: Matroid) -> tuple[float, np.ndarray]:
+    """The certificate by thresholds for given thresholds on all rows, and its v."""
+    excess = function.excess(tau, np.arange(function.omegas))
+    base = matroid.base(excess)
+    v = np.zeros(function.n)
+    v[base] = 1.0
+    return float(function.weights @ tau + excess[base].sum()), v
+
+
+def relaxation(function: RowFunction, matroid: Matroid) -> tuple[Bound, np.ndarray]:
+    """The certificate by thresholds on all rows, and the relaxation's last iterates, from which it can be had anew.
+
+    x_{j+1} = x_j + (v_j − x_j)/(j + 1) with v_j the base of the largest excess over τ(x_j); thresholds are averaged
+    with weights j. The least bound seen holds: every one does.
+    """
+    rows = np.arange(function.omegas)
+    x = np.full(function.n, matroid.rank / function.n)
+    mean, total = np.zeros(function.omegas), 0.0
+    best = np.inf
+    kept = []
+    rounds = min(ROUNDS, max(LEAST_ROUNDS, WORK // function.indices.size))
+    for j in range(1, rounds + 1):
+        tau = function.thresholds(x, rows)
+        mean, total = mean + j * tau, total + j
+        if j > rounds - KEPT:
+            kept.append(x.copy())
+        if j == rounds or j % 25 == 0:
+            best = min(best, threshold_bound(function, mean / total, matroid)[0])
+        base = matroid.base(function.excess(tau, rows))
+        x *= 1.0 - 1.0 / j
+        x[base] += 1.0 / j
+    return Bound(float(best), "thresholds"), np.array(kept)
+
+
+def relaxation_anew(function: RowFunction, points: np.ndarray, matroid: Matroid) -> Bound:
+    """The certificate by thresholds on other rows, the thresholds from the same iterates: they are fixed beforehand."""
+    from onesfw.submodular.kernels import row_sums
+
+    rows = np.arange(function.omegas)
+    tau = np.mean([function.thresholds(x, rows) for x in points], axis=0)
+    value, v = threshold_bound(function, tau, matroid)
+    over = np.empty(function.omegas)
+    row_sums(v, function.indptr, function.indices, rows, function.values, tau, over)
+    return Bound(value, "thresholds", function.omegas * function.weights * (tau + over))
 
 
 def row_weights(weights: Any, count: int, name: str, what: str) -> np.ndarray:
@@ -139,3 +277,16 @@ def as_sparse(matrix: Any, name: str, what: str) -> sp.csr_matrix:
     if result.nnz > MOST_ENTRIES:
         raise ValueError(f"{name}: {what} has {result.nnz:,} entries; at most {MOST_ENTRIES:,} can be numbered")
     return result
+
+
+def feature_matrix(features: Any, name: str) -> np.ndarray:
+    """Finite features, a row per element, or a sentence."""
+    points = np.asarray(features)
+    if points.dtype.kind not in "fiub":
+        raise TypeError(f"{name}: features must hold numbers, got dtype {points.dtype}")
+    if points.ndim != 2 or 0 in points.shape:
+        raise ValueError(f"{name}: features must have a row per element and at least one column, got {points.shape}")
+    points = points.astype(np.float64)
+    if not np.all(np.isfinite(points)):
+        raise ValueError(f"{name}: features has NaN or infinite entries; remove or impute them first")
+    return points

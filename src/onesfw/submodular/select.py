@@ -3,80 +3,26 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from onesfw.algorithms import DR_SUBMODULAR, Algorithm
 from onesfw.arguments import choose, whole_number
-from onesfw.engine.keys import as_key, seed_of
+from onesfw.engine.keys import seed_of
 from onesfw.progress import ProgressBar
 from onesfw.results.trace import Trace
-from onesfw.submodular.base import Estimate, Function
-from onesfw.submodular.custom import SetFunction
+from onesfw.submodular.base import Estimate, Function, Judge, Key, Source
 from onesfw.submodular.greedy import check_pair
-from onesfw.submodular.judges import Judge, estimate, judge_of
 from onesfw.submodular.matroids import Matroid
-from onesfw.submodular.rounding import Grouped, deterministic_pipage, pipage, swap_round
-from onesfw.submodular.sources import Source, source_of
-from onesfw.submodular.two_phases import Point, TwoPhases
+from onesfw.submodular.rounding import SwapRounding, deterministic_pipage, grouped, pipage, swap_round
+from onesfw.submodular.selection import Selection
 
 ROUNDINGS = ("swap", "pipage", "deterministic")
 TRACED, TICKS = 16, 100  # points of the trace, and of the progress bar
-SAMPLES, MERGES, PIPAGE, CHOICE, REPORT = range(5)  # streams of the key
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What `select` chose and how good it is.
-
-    `value` and the bound are exact for functions with finitely many ω, the log-determinant and one's own deterministic
-    functions; otherwise they come from samples that had no part in the choice, with standard errors. The confidence
-    rests on their means being nearly normal: an ω of a probability below 1/1,000 that carries much of f is seldom seen,
-    and the bound is then too low.
-    """
-
-    indices: np.ndarray
-    """The chosen elements, in increasing order."""
-    value: float
-    value_stderr: float
-    fractional_value: float
-    """F(x) at the fractional point that was rounded."""
-    fractional_stderr: float
-    upper_bound: float
-    """No set of the matroid has a larger f: for certain if `exact`, at 95 % confidence otherwise."""
-    certificate: str
-    """Which bound was the tighter one: "thresholds", "gradient" or "marginals"."""
-    ratio: float
-    """f(S)/OPT is at least this: for certain if `exact`, at 95 % confidence otherwise."""
-    ratio_stderr: float
-    exact: bool
-    """Whether `value`, `upper_bound` and `ratio` are certain rather than measured on samples."""
-    phase: str
-    """The phase whose set was better: "continuous greedy" or "Frank-Wolfe"."""
-    exchanges: int
-    """Improving exchanges that `polish` made."""
-    x: np.ndarray
-    """The fractional point that was rounded."""
-    trace: Trace
-    samples: int
-    lmo_calls: int
-    seconds: float
-    method: str = field(default="one_sfw, two phases")
-
-    def __str__(self) -> str:
-        error = "" if self.exact else f" ± {self.value_stderr:.3g}"
-        sure = "" if self.exact else " (95 % confidence)"
-        lines = [
-            f"{self.indices.size} elements chosen, {self.method}, the better set came from {self.phase}",
-            f"value            {self.value:.6g}{error}",
-            f"fractional value {self.fractional_value:.6g}",
-            f"upper bound      {self.upper_bound:.6g}{sure}, by {self.certificate}",
-            f"certified ratio  {self.ratio:.4f}{sure}",
-            f"samples          {self.samples:,}, LMO calls {self.lmo_calls:,}, {self.seconds:.3g} s",
-        ]
-        return "\n".join(lines)
+MERGES, PIPAGE, CHOICE, REPORT = range(1, 5)  # streams of the key; 0 is for the samples
+SPEED = 5.0  # the second phase's step is SPEED/T₂: what the first phase left fades to e^(−5)
 
 
 def select(
@@ -86,9 +32,9 @@ def select(
     steps: int,
     algorithm: Algorithm | None = None,
     rounding: str = "swap",
-    polish: bool = False,
+    polish: bool = True,
     batch: int = 1,
-    key: Any = 0,
+    key: Key = 0,
     progress: bool = False,
 ) -> Selection:
     """Choose a base of the matroid with a large f: at least (1 − 1/e) of the optimum, up to an error that falls with
@@ -110,7 +56,22 @@ def select(
         batch: samples averaged in each step.
         key: an integer seed or a JAX key.
         progress: show a progress bar.
+
+    Returns:
+        The set, its value, an upper bound on the optimum and the certified ratio.
+
+    Raises:
+        TypeError: where an argument is not what it should be, or a rounding needs what the function has not.
+        ValueError: where function and matroid speak of different elements, a number is out of range, or f gives NaN.
+
+    Example:
+        >>> import onesfw as fw
+        >>> from onesfw import submodular as sm
+        >>> chosen = fw.select(sm.Coverage([[1, 1, 0], [0, 1, 1], [0, 0, 1]]), sm.UniformMatroid(3, 2), steps=20)
+        >>> chosen.indices.size, chosen.ratio
+        (2, 1.0)
     """
+    begun = time.perf_counter()
     check_pair(function, matroid)
     steps, batch = whole_number(steps, "steps", 2), whole_number(batch, "batch", 1)
     choose(rounding, ROUNDINGS, "rounding")
@@ -122,10 +83,12 @@ def select(
         raise ValueError("algorithm must be a recipe in the dr_submodular setting, such as one_sfw('dr_submodular')")
     if not matroid.rank:
         raise ValueError("matroid has rank 0: no element may be chosen")
-    require_nonnegative(function)
-    judge = judge_of(function, matroid, seed_of(key, CHOICE), seed_of(key, REPORT))
+    function.check()
+    judge = function.judge(matroid, seed_of(key, CHOICE), seed_of(key, REPORT))
     run = TwoPhases(matroid, steps, seed_of(key, MERGES))
-    source = source_of(function, batch, as_key(key), seed_of(key, SAMPLES))
+    opened = time.perf_counter()
+    source = function.source(batch, key)  # where it compiles, that is part of sampling
+    opened = time.perf_counter() - opened
     traced = {max(1, round(t)) for t in np.geomspace(1, steps, TRACED)} | {run.first}
     watch = Watch(run, judge, source, batch, traced, ProgressBar(steps, progress, "selecting"))
     pauses = sorted(traced | {round(t) for t in np.linspace(1, steps, TICKS)})
@@ -145,8 +108,10 @@ def select(
         candidates = [rounded(c, function, matroid, rounding, key) for c in candidates]
     best = max(candidates, key=lambda c: judge.choose(c.base))
     chosen, exchanges = improve(judge, matroid, best.base) if polish else (best.base, 0)
+    reported = time.perf_counter()
     verdict = judge.report(chosen, best.x)
     fractional = judge.fractional(best.x)
+    ended = time.perf_counter()
     return Selection(
         indices=chosen,
         value=verdict.value.value,
@@ -164,18 +129,85 @@ def select(
         trace=watch.trace(),
         samples=samples,
         lmo_calls=steps,
-        seconds=watch.seconds,
+        sampling_seconds=opened + watch.seconds,
+        judging_seconds=reported - begun - opened - watch.seconds,
+        certificate_seconds=ended - reported,
         method="one_sfw, two phases" if algorithm is None else f"{algorithm.name}, then Frank-Wolfe",
     )
 
 
-def require_nonnegative(function: Function) -> None:
-    """Raise a sentence where f(∅) < 0, which only one's own function can have: no share of OPT is promised then."""
-    if not isinstance(function, SetFunction):
-        return
-    nothing = estimate(function.terms([]))
-    if nothing.value < -5 * nothing.stderr - 1e-9:
-        raise ValueError(f"function is negative on the empty set, {nothing.value:.6g}; add a constant so that f(∅) ≥ 0")
+@dataclass(frozen=True)
+class Point:
+    """Where a phase ended: x in the polytope, and a base with E 1_B = x."""
+
+    name: str
+    x: np.ndarray
+    base: np.ndarray
+
+
+class TwoPhases:
+    """The state of a run over T = T₁ + T₂ steps: x, x_{t−1}, d, and the base merged so far.
+
+    Phase 1, t ≤ T₁: x_{t+1} = x_t + v_t/T₁ from 0, kept as integer counts. Phase 2: x_{t+1} = x_t + (5/T₂)(v_t − x_t).
+    Both with ρ_t = 1/(t − 1), ρ_1 = 1, and v_t the base of the largest ⟨d_t, v⟩.
+    """
+
+    def __init__(self, matroid: Matroid, steps: int, seed: int) -> None:
+        self.matroid, self.steps = matroid, steps
+        self.first = max(1, steps // 2)
+        self.second = steps - self.first
+        self.t = 0
+        n = matroid.n
+        self.d, self.x, self.previous = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.counts = np.zeros(n, np.int64)
+        self.rounding = SwapRounding(matroid, seed)
+        self.grouping = matroid.grouping
+        self.buffer = np.empty(0 if self.grouping is None else int(self.grouping.capacities.sum()), np.int64)
+
+    def resume(self, x: np.ndarray, previous: np.ndarray, d: np.ndarray, base: np.ndarray) -> Point:
+        """Take over where another method ended the first phase."""
+        self.x, self.previous, self.d = (np.array(v, np.float64) for v in (x, previous, d))
+        self.rounding.merge(grouped(self.matroid, base), 1.0)
+        self.t = self.first
+        return self.point("continuous greedy")
+
+    def vertex(self) -> np.ndarray:
+        """The base of the largest total d."""
+        if self.grouping is None:
+            return self.matroid.base(self.d)
+        from onesfw.submodular.kernels import top_by_group
+
+        top_by_group(self.d, self.grouping.groups, self.rounding.layout, self.buffer)
+        return self.buffer
+
+    def run(self, source: Source, until: int, watch: Callable[[int], None], pauses: list[int]) -> None:
+        """Steps up to number `until`; `watch` is called after those in `pauses`."""
+        waiting = [t for t in pauses if self.t < t <= until][::-1]
+        while self.t < until:
+            self.step(source)
+            if waiting and waiting[-1] == self.t:
+                waiting.pop()
+                watch(self.t)
+
+    def step(self, source: Source) -> None:
+        """One step."""
+        self.t = t = self.t + 1
+        source.update(self.d, self.x, self.previous, 1.0 / max(t - 1, 1), t)
+        vertex = self.vertex()
+        self.previous[:] = self.x
+        if t <= self.first:
+            self.counts[vertex] += 1
+            self.x[vertex] = self.counts[vertex] / self.first
+            self.rounding.merge(vertex, 1.0 / t)
+        else:
+            share = min(1.0, SPEED / self.second)
+            self.x *= 1.0 - share
+            self.x[vertex] += share
+            self.rounding.merge(vertex, share)
+
+    def point(self, name: str) -> Point:
+        """x and the base as they are now."""
+        return Point(name, np.clip(self.x, 0.0, 1.0), self.rounding.result())
 
 
 class Watch:
@@ -233,7 +265,7 @@ class Watch:
 
 
 def by_recipe(
-    run: TwoPhases, function: Function, matroid: Matroid, algorithm: Algorithm, key: Any
+    run: TwoPhases, function: Function, matroid: Matroid, algorithm: Algorithm, key: Key
 ) -> tuple[Point, int]:
     """The first phase by `maximize` with a recipe; its x, d and a base go over to the second phase."""
     from onesfw.engine.solve import maximize
@@ -250,7 +282,7 @@ def by_recipe(
     return run.resume(x, np.asarray(result.state.previous), d, base), int(result.samples)
 
 
-def rounded(point: Point, function: Function, matroid: Matroid, rounding: str, key: Any) -> Point:
+def rounded(point: Point, function: Function, matroid: Matroid, rounding: str, key: Key) -> Point:
     """The same x with a base from pipage."""
     if rounding == "pipage":
         return Point(point.name, point.x, pipage(point.x, matroid, seed_of(key, PIPAGE) % 2**32))
@@ -266,8 +298,9 @@ def improve(judge: Judge, matroid: Matroid, base: np.ndarray) -> tuple[np.ndarra
         rest = np.array(sorted(chosen - {i}), np.int64)
         gains = judge.marginals(rest)
         gains[rest] = -np.inf
-        if isinstance(matroid, Grouped):
-            gains[matroid.groups != matroid.groups[i]] = -np.inf
+        if matroid.grouping is not None:
+            groups = matroid.grouping.groups
+            gains[groups != groups[i]] = -np.inf
         for j in np.argsort(-gains, kind="stable").tolist():
             if gains[j] <= gains[i] * (1 + 1e-12):
                 break

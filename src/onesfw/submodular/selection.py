@@ -1,0 +1,313 @@
+"""What `select` returns: the chosen elements, how good they are, what they cost; printed, drawn, written and kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onesfw.data.table_rows import LeftOut, Rows, pack_rows, row_ending, unpack_rows
+from onesfw.files import Tensors, read_tensors, whole_file, write_tensors
+from onesfw.results.pictures import picture_ending, save_figure
+from onesfw.results.result_file import decode, encode
+from onesfw.results.show import as_html, as_text, grid
+from onesfw.results.trace import TRACE_FIELDS, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+FORMAT, VERSION = "onesfw.selection", 1
+SHOWN = 10  # labels of chosen elements that are printed
+WIDTH = 70  # of a printed cell
+MANY, ALL = "#9aa5b1", "#1f4e86"
+MARKED = "#d1495b"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What `select` chose and how good it is.
+
+    `value` and the bound are exact for functions with finitely many ω, the log-determinant and one's own deterministic
+    functions; otherwise they come from samples that had no part in the choice, with standard errors. The confidence
+    rests on their means being nearly normal: an ω of a probability below 1/1,000 that carries much of f is seldom seen,
+    and the bound is then too low.
+
+    What `select_rows` and `select_nodes` return also knows the file's name, labels and columns, draws its map and
+    writes the chosen rows.
+
+    Example:
+        >>> import onesfw as fw
+        >>> f = fw.submodular.Coverage([[1, 1, 0], [0, 1, 1], [0, 0, 1]])
+        >>> chosen = fw.select(f, fw.submodular.UniformMatroid(3, 2), steps=20)
+        >>> chosen.value, chosen.upper_bound, chosen.ratio
+        (3.0, 3.0, 1.0)
+    """
+
+    indices: np.ndarray
+    """The chosen elements, in increasing order."""
+    value: float
+    value_stderr: float
+    fractional_value: float
+    """F(x) at the fractional point that was rounded."""
+    fractional_stderr: float
+    upper_bound: float
+    """No set of the matroid has a larger f: for certain if `exact`, at 95 % confidence otherwise."""
+    certificate: str
+    """Which bound was the tighter one: "thresholds", "gradient" or "marginals"."""
+    ratio: float
+    """f(S)/OPT is at least this: for certain if `exact`, at 95 % confidence otherwise."""
+    ratio_stderr: float
+    exact: bool
+    """Whether `value`, `upper_bound` and `ratio` are certain rather than measured on samples."""
+    phase: str
+    """The phase whose set was better: "continuous greedy" or "Frank-Wolfe"."""
+    exchanges: int
+    """Improving exchanges that `polish` made."""
+    x: np.ndarray
+    """The fractional point that was rounded."""
+    trace: Trace
+    samples: int
+    lmo_calls: int
+    sampling_seconds: float
+    """Drawing samples and taking steps; compiling is part of it."""
+    judging_seconds: float
+    """Measuring F(x) for the trace, choosing between the two sets, polishing."""
+    certificate_seconds: float
+    """The report: f(S), F(x) and the upper bound."""
+    method: str = "one_sfw, two phases"
+    title: str = ""
+    """What was asked for: a file's name and a function's."""
+    noun: str = "elements"
+    labels: np.ndarray | None = None
+    """What the chosen elements are called, where that is not their number: a graph's nodes."""
+    columns: tuple[str, ...] = ()
+    """The columns of a table that rows were compared by."""
+    left_out: tuple[LeftOut, ...] = ()
+    """The columns of a table that rows were not compared by, each with the reason."""
+    notes: tuple[str, ...] = ()
+    """What was decided without being asked for, and the argument that asks for something else."""
+    rows: Rows | None = field(default=None, repr=False, compare=False)
+    """The chosen rows with all their columns, in the order of the file."""
+    points: np.ndarray | None = field(default=None, repr=False, compare=False)
+    """What the map is drawn from: the compared numbers of every row; from a saved selection, the map itself."""
+
+    @property
+    def seconds(self) -> float:
+        """Wall time in all: sampling, judging and the certificate."""
+        return self.sampling_seconds + self.judging_seconds + self.certificate_seconds
+
+    @property
+    def names(self) -> np.ndarray:
+        """What the chosen elements are called."""
+        return self.indices if self.labels is None else self.labels
+
+    def __str__(self) -> str:
+        return f"{heading(self)}\n{as_text(grid(('', ''), lines(self), left=2))}"
+
+    def _repr_html_(self) -> str:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(4.5, 3.4), layout="constrained")
+        self.plot(ax=figure.add_subplot())
+        return as_html(heading(self), ("", ""), lines(self), figure)
+
+    def plot(self, path: str | Path | None = None, ax: Axes | None = None) -> Figure:
+        """A map of all rows with the chosen ones marked; where there are no rows, F(x) against samples.
+
+        Args:
+            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
+            ax: axes to draw into; a figure of its own where left out.
+
+        Returns:
+            The figure.
+
+        Raises:
+            ValueError: where the ending of `path` names no picture's format.
+        """
+        from matplotlib.figure import Figure
+
+        if path is not None:
+            picture_ending(path)  # before any work
+        if ax is None:
+            ax = Figure(figsize=(7, 5.5), layout="constrained").add_subplot()
+        draw_curve(ax, self) if self.points is None else draw_map(ax, self, self.points)
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        if path is not None:
+            save_figure(figure, path)
+        return figure
+
+    def write(self, path: str | Path) -> None:
+        """Write the chosen rows, or nodes, with all their columns: whole or not at all.
+
+        Args:
+            path: a file that ends in .csv, .parquet or .npy: the ending is the format. It is replaced.
+
+        Raises:
+            ValueError: where the selection has no rows, or they do not fit into that format.
+        """
+        if self.rows is None:
+            raise ValueError("this selection has no rows to write: those of select_rows and select_nodes have")
+        ending = row_ending(path)
+        self.rows.check(ending)
+        with whole_file(path) as file:
+            self.rows.write(ending, file)
+
+    def save(self, path: str | Path) -> None:
+        """Write the selection to a safetensors file, whole or not at all; `Selection.load` reads it back.
+
+        Args:
+            path: the file, which is replaced. Of `points` the map is kept, two numbers a row.
+        """
+        tensors: Tensors = {}
+        content: dict[str, Any] = {}
+        for entry in fields(self):
+            name, value = entry.name, getattr(self, entry.name)
+            if name == "trace":
+                content[name] = {
+                    column: encode(getattr(value, column), f"trace.{column}", tensors) for column in TRACE_FIELDS
+                }
+            elif name in ("columns", "notes"):
+                content[name] = list(value)
+            elif name == "left_out":
+                content[name] = [[other.column, other.reason] for other in value]
+            elif name == "rows":
+                content[name] = None if value is None else pack_rows(value, tensors)
+            elif name == "points":
+                content[name] = encode(None if value is None else principal(value), name, tensors)
+            else:
+                content[name] = encode(value, name, tensors)
+        write_tensors(path, FORMAT, VERSION, content, tensors)
+
+    @staticmethod
+    def load(path: str | Path) -> Selection:
+        """Read a saved selection; nothing in the file is executed.
+
+        Args:
+            path: what `save` was given.
+
+        Returns:
+            The same selection, ready to print, draw and write.
+
+        Raises:
+            FileNotFoundError: where there is no such file.
+            ValueError: where it is damaged, or no saved selection.
+        """
+        content, tensors = read_tensors(path, FORMAT, VERSION, "selection")
+        try:
+            return Selection(**decoded(content, tensors))
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{path} is not a saved selection of this version of onesfw: its fields do not fit"
+            ) from error
+
+
+def decoded(content: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
+    """A `Selection`'s fields from the metadata's JSON and the tensors."""
+    values: dict[str, Any] = {}
+    for name, node in content.items():
+        if name == "trace":
+            values[name] = Trace(**{column: decode(node[column], tensors) for column in TRACE_FIELDS})
+        elif name in ("columns", "notes"):
+            values[name] = tuple(node)
+        elif name == "left_out":
+            values[name] = tuple(LeftOut(column, reason) for column, reason in node)
+        elif name == "rows":
+            values[name] = None if node is None else unpack_rows(node, tensors)
+        else:
+            values[name] = decode(node, tensors)
+    return values
+
+
+def heading(selection: Selection) -> str:
+    """The line above a table."""
+    return selection.title or f"selection by {selection.method}"
+
+
+def lines(selection: Selection) -> list[tuple[str, str]]:
+    """Names and figures for the eye; long cells in several lines."""
+    s = selection
+    sure = "" if s.exact else " at 95 % confidence"
+    names = ", ".join(str(name) for name in s.names[:SHOWN]) + (", …" if s.indices.size > SHOWN else "")
+    table = [
+        ("chosen", f"{s.indices.size} of {s.x.size:,} {s.noun}: {names}"),
+        ("value", f"{s.value:.6g}" + ("" if s.exact else f" ± {s.value_stderr:.2g}")),
+        ("fractional value", f"{s.fractional_value:.6g}"),
+        ("upper bound on the best", f"{s.upper_bound:.6g}{sure} (by {s.certificate})"),
+        ("certified ratio", f"{s.ratio:.4f}{sure}"),
+        ("the better set came from", s.phase),
+    ]
+    if s.columns:
+        table.append(("compared by", ", ".join(s.columns)))
+    if s.left_out:
+        table.append(("not compared by", ", ".join(f"{other.column} ({other.reason})" for other in s.left_out)))
+    table += [
+        ("samples", f"{s.samples:,}"),
+        ("LMO calls", f"{s.lmo_calls:,}"),
+        ("seconds", f"{s.seconds:.3g}"),
+        ("  sampling", f"{s.sampling_seconds:.3g}"),
+        ("  judging", f"{s.judging_seconds:.3g}"),
+        ("  certificate", f"{s.certificate_seconds:.3g}"),
+    ]
+    return [(name, fill(cell, WIDTH)) for name, cell in table]
+
+
+def selection_table(selection: Selection) -> Table:
+    """The same as a Rich table with lines, for the terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(heading(selection)), title_justify="left")
+    table.add_column("selection", no_wrap=True)
+    table.add_column("result", overflow="fold")
+    for name, cell in lines(selection):
+        table.add_row(Text(name), Text(" ".join(cell.split("\n"))))
+    return table
+
+
+def draw_map(axes: Axes, selection: Selection, points: np.ndarray) -> None:
+    """All rows on their first two principal components, the chosen ones marked."""
+    places = principal(points)
+    chosen = places[selection.indices]
+    alpha = min(1.0, max(0.15, 2_000 / len(places)))
+    every = f"{len(places):,} {selection.noun}"
+    axes.scatter(places[:, 0], places[:, 1], s=6, color=MANY, linewidths=0, alpha=alpha, label=every)
+    axes.scatter(chosen[:, 0], chosen[:, 1], s=42, color=MARKED, edgecolors="white", label=f"{len(chosen)} chosen")
+    axes.set_xlabel("first principal component")
+    axes.set_ylabel("second principal component")
+    axes.set_title(f"{heading(selection)}\ncertified ratio {selection.ratio:.3f}", fontsize=10)
+    axes.legend()
+
+
+def draw_curve(axes: Axes, selection: Selection) -> None:
+    """F(x) against the samples drawn, the value of the set and the upper bound."""
+    trace = selection.trace
+    axes.errorbar(trace.samples, trace.value, trace.value_stderr, color=ALL, capsize=2, label="F(x)")
+    axes.axhline(selection.value, color=MARKED, label="the set")
+    axes.axhline(selection.upper_bound, color=MANY, ls="--", label="upper bound on the best")
+    axes.set_xscale("log")
+    axes.set_xlabel("samples")
+    axes.set_ylabel("f")
+    axes.set_title(f"{heading(selection)}\ncertified ratio {selection.ratio:.3f}", fontsize=10)
+    axes.legend()
+
+
+def principal(points: np.ndarray) -> np.ndarray:
+    """The first two principal components of the rows; each one's largest entry is positive, so that they do not flip.
+
+    From the eigenvectors of the smaller of the two products: a map needs no digits that this loses.
+    """
+    centred = points - points.mean(0)
+    wide = centred.shape[0] < centred.shape[1]
+    sizes, vectors = np.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
+    top = vectors[:, ::-1][:, :2]
+    places = top * np.sqrt(np.maximum(sizes[::-1][:2], 0.0)) if wide else centred @ top
+    if places.shape[1] < 2:
+        places = np.column_stack([places, np.zeros(len(places))])
+    largest = places[np.argmax(np.abs(places), axis=0), np.arange(2)]
+    return places * np.where(largest < 0, -1.0, 1.0)
