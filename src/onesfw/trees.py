@@ -8,10 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 
 Tree = Any  # a pytree of float arrays
 Array = jax.Array
+Floats = npt.NDArray[np.float64]  # NumPy arrays on the host
+Counts = npt.NDArray[np.int64]
 
 
 def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from onesfw import zoo
-from onesfw.experiments.compare import Comparison
-from onesfw.experiments.grids import Grid
-from onesfw.experiments.page import Report, Section, write_page
-from onesfw.experiments.runs import Curve
-from onesfw.experiments.subject import Subject
+from onesfw.experiments import Comparison, Curve, Report, write_page
+from onesfw.experiments.page import Section
+from onesfw.results.show import Sheet
 
 pytestmark = pytest.mark.browser
 
@@ -41,14 +39,14 @@ def made(name, exponent, measures):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    convex = Comparison(Subject.of(zoo.get("quadratic-face")), 100_000, 5)
+    convex = Comparison(zoo.get("quadratic-face"), 100_000, 5)
     convex.curves = [made("one_sfw", -1.0, ["suboptimality", "gap", "value"])]
     convex.curves += [made(n, -0.5, ["suboptimality", "gap", "value"]) for n in ("momentum_sfw", "spider_fw")]
     convex.skipped = {"svrf": "a reason with <angle> & brackets"}
-    submodular = Comparison(Subject.of(zoo.get("nqp")), 10_000, 5)
+    submodular = Comparison(zoo.get("nqp"), 10_000, 5)
     submodular.curves = [made("one_sfw", -1.0, ["gradient_error", "regret", "value"])]
     submodular.curves[0].measures["regret"] = submodular.curves[0].measures["regret"] ** 0.05 / 2
-    section = Section("A section", ["Words with `code`."], [Grid("", ("a", "b"), [("x", "1")])])
+    section = Section("A section", ["Words with `code`."], [Sheet("", ("a", "b"), [("x", "1")])])
     place = tmp_path_factory.mktemp("page") / "page.html"
     write_page(Report("Methods compared", "A lead.", "onesfw compare made-up", [convex, submodular], [section]), place)
     return place

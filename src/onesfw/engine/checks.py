@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -21,6 +22,45 @@ from onesfw.sets.base import is_shape
 from onesfw.trees import Tree
 
 MEMBERSHIP = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}  # how far outside K x0 may lie
+
+
+@contextmanager
+def checked_run(
+    objective: Any,
+    constraint: Any,
+    x0: Any,
+    sign: int,
+    *,
+    steps: Any,
+    algorithm: Any,
+    evaluate: Any = None,
+    every: Any = None,
+    gap_tol: Any = None,
+    time_limit: Any = None,
+    callbacks: Any = (),
+) -> Iterator[Run]:
+    """From a user's arguments to a checked run, in x0's precision, which holds inside the block.
+
+    The one preamble of `minimize`, `maximize`, comparisons and estimates of constants: types first, then the starting
+    point, then everything that can be found out about the run before it is compiled.
+    """
+    require_types(objective, constraint, algorithm)
+    start = starting_point(x0, constraint)
+    with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
+        yield build_run(
+            objective,
+            constraint,
+            start,
+            x0 is not None,
+            sign,
+            steps=steps,
+            algorithm=algorithm,
+            evaluate=evaluate,
+            every=every,
+            gap_tol=gap_tol,
+            time_limit=time_limit,
+            callbacks=callbacks,
+        )
 
 
 def build_run(

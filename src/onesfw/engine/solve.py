@@ -6,13 +6,9 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-import jax
-import numpy as np
-
-from onesfw import trees
 from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
 from onesfw.arguments import whole_number
-from onesfw.engine.checks import build_run, require_types, starting_point
+from onesfw.engine.checks import checked_run
 from onesfw.engine.keys import as_key
 from onesfw.engine.replicates import MOST_REPLICATES, carry_out
 from onesfw.objectives import Objective
@@ -110,12 +106,9 @@ def solve(
     **options: Any,
 ) -> Result:
     """Check everything, then run in x0's precision."""
-    require_types(objective, constraint, algorithm)
     if not isinstance(checkpoint, str | os.PathLike | None):
         raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
     if replicates is not None:
         replicates = whole_number(replicates, "replicates", 1, MOST_REPLICATES)
-    start = starting_point(x0, constraint)
-    with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
-        run = build_run(objective, constraint, start, x0 is not None, sign, algorithm=algorithm, **options)
+    with checked_run(objective, constraint, x0, sign, algorithm=algorithm, **options) as run:
         return carry_out(run, as_key(key), replicates, bool(progress), checkpoint)
