@@ -164,6 +164,16 @@ def test_every_method_has_a_look_of_its_own():
     assert len(page.COLOURS) >= len(ALGORITHMS)
 
 
+def test_dark_pages_have_lighter_lines():
+    assert page.lighter("#000000") == "#BFBFBF"
+    assert page.lighter("#E69F00") == "#E69F00"
+
+
+def test_intervals_and_errors_are_not_broken_over_lines():
+    assert page.unbroken("−0.5 [−0.6, −0.4]") == "−0.5 [−0.6,\u00a0−0.4]"
+    assert page.unbroken("1 ± 2") == "1\u00a0±\u00a02"
+
+
 def test_words_become_html():
     assert page.inline("a < `b` and **c**") == "a &lt; <code>b</code> and <strong>c</strong>"
     text = page.section_html(page.Section("T", ["p"], [Sheet("", ("a", "b"), [("x", "1")])]))

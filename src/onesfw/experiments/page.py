@@ -6,6 +6,7 @@ import html
 import json
 import os
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata, resources
@@ -29,8 +30,10 @@ COLOURS = (
     "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#332288", "#882255", "#44AA99",
     "#999933", "#AA4499", "#661100", "#7A7A7A",
 )  # fmt: skip
+LEAST_LIGHT = 0.5  # of a line on a dark page
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down", "pentagon")
+NO_BREAK = "\u00a0"
 PACKAGES = ("onesfw", "jax", "numpy", "scipy")
 
 
@@ -151,6 +154,7 @@ def data_of(report: Report) -> dict[str, Jsonable]:
     styles = {
         name: {
             "colour": COLOURS[place % len(COLOURS)],
+            "on_dark": lighter(COLOURS[place % len(COLOURS)]),
             "dash": DASHES[place % len(DASHES)] if place else DASHES[0],
             "symbol": SYMBOLS[place % len(SYMBOLS)],
         }
@@ -158,6 +162,14 @@ def data_of(report: Report) -> dict[str, Jsonable]:
         if name in used
     }
     return {"axes": AXES, "styles": styles, "panels": [panel(c) for c in report.comparisons]}
+
+
+def lighter(colour: str) -> str:
+    """A colour for a dark page: what would be hard to see there is mixed with white."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    missing = LEAST_LIGHT - (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255
+    share = max(0.0, missing) / LEAST_LIGHT
+    return "#" + "".join(f"{round(part + (255 - part) * share * 0.75):02X}" for part in (red, green, blue))
 
 
 def panel(comparison: Comparison) -> dict[str, Jsonable]:
@@ -169,7 +181,7 @@ def panel(comparison: Comparison) -> dict[str, Jsonable]:
         "setting": comparison.problem.setting,
         "summary": comparison.problem.summary,
         "measures": [{"name": name, "label": LABELS[name], "log": name in LOGARITHMIC} for name in used],
-        "methods": [method(curve, used) for curve in comparison.curves],
+        "methods": [method(curve, used) for curve in comparison.ranked()],  # the legend in the order of the table
         "skipped": comparison.skipped,
         "columns": sheet.columns,
         "rows": sheet.rows,
@@ -224,12 +236,18 @@ def inline(text: str) -> str:
     return escaped
 
 
+def unbroken(cell: str) -> str:
+    """A cell that is wrapped between its parts only, not inside an interval or before a standard error."""
+    kept = re.sub(r"\[[^\]]*\]", lambda interval: interval[0].replace(" ", NO_BREAK), cell)
+    return kept.replace(" ± ", f"{NO_BREAK}±{NO_BREAK}")
+
+
 def sheet_html(sheet: Sheet) -> str:
     """A table; wide ones scroll."""
 
     def line(cells: Sequence[str], tag: str) -> str:
         kinds = [' class="word"' if place < sheet.words else "" for place in range(len(cells))]
-        boxes = (f"<{tag}{kind}>{inline(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+        boxes = (f"<{tag}{kind}>{inline(unbroken(cell))}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
         return f"<tr>{''.join(boxes)}</tr>"
 
     head = line(sheet.columns, "th")

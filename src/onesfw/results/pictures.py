@@ -167,6 +167,9 @@ def draw(axes: Axes, result: Result, panel: Panel) -> None:
         axes.fill_between(samples, low, np.maximum(high, low), color="C0", alpha=0.2, lw=0, label=band)
     if changes_early(samples, middle):
         axes.set_xscale("log", nonpositive="mask")
+    elif samples.size > 1:
+        axes.locator_params(axis="x", nbins=5)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(True, which="major", alpha=0.3)
     if len(axes.get_legend_handles_labels()[0]) > 1:
         axes.legend(fontsize=9, frameon=False)
