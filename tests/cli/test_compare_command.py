@@ -203,3 +203,18 @@ def test_rates_write_three_files_and_nothing_after_ctrl_c(tmp_path, monkeypatch)
     assert outcome.exit_code == 130
     assert "nothing was written" in outcome.stderr
     assert list((tmp_path / "b").iterdir()) == []
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_compare_cuts_nothing_on_a_narrow_terminal(columns):
+    arguments = ["compare", "quadratic-face", "--algorithms", "one_sfw,momentum_sfw,svrf", *FAST]
+    text = CliRunner().invoke(cli.app, [*arguments, "-q"], env={"COLUMNS": str(columns)}).stdout
+    assert max(len(line) for line in text.splitlines()) <= columns
+    assert "…" not in text
+    (comparison,) = json.loads(onesfw(*arguments, "--json").stdout)["comparisons"]
+    for head in ("F(x) − F*", "slope in samples", "slope in LMO calls", "gap", "gradients", "LMO calls", "seconds"):
+        assert re.search(rf"^method .*{re.escape(head)}", text, re.MULTILINE), head
+    for method in comparison["methods"]:
+        low, high = (f"{method['slope_in_samples'][end]:.2f}".replace("-", "−") for end in ("low", "high"))
+        assert f"[{low}, {high}]" in text
+        assert f"{method['gradients']:,}" in text

@@ -339,3 +339,48 @@ def test_oracle_calls_of_an_inner_problem_are_means_over_the_seeds():
     )  # fmt: skip
     assert len(set(np.ravel(result.lmo_calls).tolist())) > 1
     assert measured.counts["lmo_calls"][-1] == np.rint(np.mean(result.lmo_calls))
+
+
+# From Python
+
+
+def test_compare_takes_problems_and_words_and_says_what_is_wrong():
+    face = zoo.get("quadratic-face")
+    both = fw.experiments.compare([face, "quadratic-noisy"], algorithms=["one_sfw"], samples=100, seeds=1)
+    assert [made.problem.name for made in both] == ["quadratic-face", "quadratic-noisy"]
+    assert all(made.finished for made in both)
+    assert "one_sfw" in str(both[0])
+    assert "<table>" in both[0]._repr_html_()
+    for wrong, words in (
+        ({"problems": []}, "problems: name at least one"),
+        ({"samples": 0}, "samples must be"),
+        ({"seeds": 0}, "seeds must be"),
+        ({"key": -1}, "key must be"),
+        ({"algorithms": ["svrf"]}, "no method can run on quadratic-face; svrf: "),
+    ):
+        with pytest.raises(ValueError, match=words):
+            fw.experiments.compare(**{"problems": face, "samples": 100, "seeds": 1, **wrong})
+
+
+def test_ctrl_c_in_compare_returns_what_is_done(monkeypatch):
+    measure = comparison.measure
+
+    def stop(problem, algorithm, *rest):
+        if algorithm.name == "momentum_sfw":
+            raise KeyboardInterrupt
+        return measure(problem, algorithm, *rest)
+
+    monkeypatch.setattr(comparison, "measure", stop)
+    (made,) = fw.experiments.compare("nqp", algorithms=["one_sfw", "momentum_sfw"], samples=100, seeds=1)
+    assert not made.finished
+    assert [c.name for c in made.curves] == ["one_sfw"]
+    with pytest.raises(KeyboardInterrupt):
+        fw.experiments.compare("nqp", algorithms=["momentum_sfw"], samples=100, seeds=1)
+
+
+def test_the_best_is_first_in_table_and_legend():
+    counts = np.array([100, 1_000])
+    made = Comparison(zoo.get("quadratic-face"), 1_000, 2)
+    made.curves = [curve("one_sfw", counts, np.full((2, 2), 3.0)), curve("svrf", counts, np.full((2, 2), 2.0))]
+    assert [c.name for c in made.ranked()] == ["svrf", "one_sfw"]
+    assert [row[0] for row in made.sheet().rows] == ["svrf", "one_sfw"]

@@ -30,7 +30,15 @@ LOGARITHMIC = ("suboptimality", "gap", "gradient_error", "regret")
 
 @dataclass(frozen=True)
 class Curve:
-    """What was measured of one method; the first of `measures` is the one that its theorem bounds."""
+    """What was measured of one method; the first of `measures` is the one that its theorem bounds.
+
+    Example:
+        >>> from onesfw.experiments import compare
+        >>> (comparison,) = compare("quadratic-face", algorithms=["one_sfw"], samples=300, seeds=2)
+        >>> curve = comparison.curve("one_sfw")
+        >>> curve.primary, curve.final.shape, int(curve.counts["samples"][-1])
+        ('suboptimality', (2,), 300)
+    """
 
     name: str
     summary: str

@@ -43,6 +43,14 @@ class Bounds:
     `correction` is `one_sfw`'s: None for Algorithm 2 on oblivious objectives and "hessian" on the others (Lemma 2), or
     "difference" (Lemma 3 where samples depend on x, Algorithm 2 again where they do not). "importance" has no theorem:
     its variance depends on the weights p(z; y)/p(z; x), which no assumption bounds.
+
+    Example:
+        >>> from onesfw import theory
+        >>> bounds = theory.Bounds(theory.Constants(G=1.0, L=1.0, D=1.0))
+        >>> bounds.convex(100) > bounds.convex(10_000) > 0
+        True
+        >>> bounds.at(bounds.steps_for(0.5)) <= 0.5
+        True
     """
 
     constants: Constants
@@ -119,7 +127,15 @@ class Bounds:
         return self.homogeneous(span, slack, exponent) if self.form == "homogeneous" else self.printed(span, slack)
 
     def gradient_error(self, t: Steps, setting: str = CONVEX, alpha: float | None = None) -> float | Floats:
-        """E‖∇F(x_t) − d_t‖² ≤ C t^(−α): Lemmas 2 and 3, at a step or an array of steps t = 1, 2, …"""
+        """E‖∇F(x_t) − d_t‖² ≤ C t^(−α): Lemmas 2 and 3.
+
+        Args:
+            t: a step, or an array of steps 1, 2, …
+            setting, alpha: as for `error_constant`.
+
+        Returns:
+            A number for a number, an array for an array.
+        """
         constant = self.error_constant(setting, alpha)
         return plain(constant * step_numbers(t, "t") ** -(EXPONENTS[setting] if alpha is None else alpha))
 

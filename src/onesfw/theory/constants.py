@@ -22,6 +22,14 @@ class Constants:
     that is left out is taken equal to its partner, as the paper does.
 
     For the dr_submodular setting the constants must hold on conv(K ∪ {0}), where its iterates live.
+
+    Raises:
+        TypeError, ValueError: where a constant is no finite number of at least 0.
+
+    Example:
+        >>> from onesfw import theory
+        >>> theory.Constants(G=2, L=1, D=1.5).D
+        1.5
     """
 
     G: float

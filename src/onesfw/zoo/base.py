@@ -103,7 +103,7 @@ class Problem:
 
         Example:
             >>> from onesfw import zoo
-            >>> zoo.get("sigmoid").algorithm("momentum_sfw").setting
+            >>> zoo.get("sigmoid").algorithm("minibatch_sfw").setting
             'nonconvex'
         """
         if setting is not None:
@@ -303,7 +303,13 @@ class Problem:
 
 
 def known_sets() -> dict[str, type[ConvexSet]]:
-    """The sets that can be built, by name; the contracts they inherit from are left out."""
+    """The sets that can be built, by name; the contracts they inherit from are left out.
+
+    Example:
+        >>> from onesfw import zoo
+        >>> "L1Ball" in zoo.known_sets(), "ConvexSet" in zoo.known_sets()
+        (True, False)
+    """
     classes: dict[str, type[ConvexSet]] = {}
     for name in sets.__all__:
         entry = getattr(sets, name)
