@@ -191,7 +191,7 @@ def test_rates_write_three_files_and_nothing_after_ctrl_c(tmp_path, monkeypatch)
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["rates.html", "rates.json"]
     assert "## Table 1: convex" in (tmp_path / "evidence.md").read_text()
     assert re.search(r"^Table 1: convex$", outcome.stdout, re.MULTILINE)
-    assert re.search(r"^`momentum_sfw` +Mokhtari et al. 2018 .* quadratic-face ", outcome.stdout, re.MULTILINE)
+    assert re.search(r"^momentum_sfw on quadratic-face +−1/3 +−0", outcome.stdout, re.MULTILINE)
     files = [line.split(": ")[0] for line in outcome.stdout.splitlines()[-3:]]
     assert files == ["markdown", "json", "page"]
 

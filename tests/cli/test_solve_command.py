@@ -381,10 +381,11 @@ def test_the_non_convex_setting_shows_the_last_iterate_beside_the_output(file):
 def test_list_cuts_nothing_on_a_narrow_terminal(columns):
     text = CliRunner().invoke(cli.app, ["list"], env={"COLUMNS": columns}).stdout
     assert max(len(line) for line in text.splitlines()) <= int(columns)
-    assert "…" not in text
+    wide = CliRunner().invoke(cli.app, ["list"], env={"COLUMNS": "300"}).stdout
+    assert text.split() == wide.split()
     for name in (*zoo.names(), *ALGORITHMS, *zoo.known_sets()):
         assert re.search(rf"^  {re.escape(name)}( |$)", text, re.MULTILINE), name
-    shown = " ".join(text.split())
+    shown = " ".join(wide.split())
     for summary in zoo.summaries().values():
         assert summary in shown
 
@@ -474,7 +475,8 @@ def test_a_second_call_finds_the_programs_of_the_first(file, tmp_path):
         run = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
         assert run.returncode == 0, run.stderr
         answers.append(json.loads(run.stdout))
-        answers[-1]["files"] = sorted(path.name for path in (tmp_path / "programs").iterdir())
+        # The run's own programs; whether a small one of JAX's is worth keeping depends on how busy the machine is.
+        answers[-1]["files"] = {path.name for path in (tmp_path / "programs").glob("jit__lambda*-cache")}
     assert answers[0]["files"]
     assert answers[0]["files"] == answers[1]["files"]
     assert answers[0]["x"] == answers[1]["x"]

@@ -132,8 +132,8 @@ class Rates:
         return [c for c in self.comparisons.values() if c.problem.setting == setting]
 
     def sheets(self) -> list[Sheet]:
-        """The paper's tables that were measured."""
-        return [claims_sheet(self, setting) for setting in TITLES if self.of(setting)]
+        """What was measured in each setting, for the terminal; `claims_sheet` has the paper's columns beside it."""
+        return [measured_sheet(self, setting) for setting in TITLES if self.of(setting)]
 
     def __str__(self) -> str:
         return "\n\n".join(lines(sheet) for sheet in self.sheets())
@@ -204,6 +204,17 @@ def claims_sheet(rates: Rates, setting: str) -> Sheet:
         "paper's table; † printed there as Hazan, Luo 2016."
     )
     return Sheet(TITLES[setting], columns, rows, note + (UTILITY if setting == DR_SUBMODULAR else ""), words=6)
+
+
+def measured_sheet(rates: Rates, setting: str) -> Sheet:
+    """The claimed slope and the measured ones, a row for each method and problem."""
+    claimed = claims_sheet(rates, setting)
+    rows = [
+        (f"{method.strip('`')} on {problem}", slope, samples.partition(";")[0], calls, error)
+        for method, _, _, _, slope, problem, samples, calls, error in claimed.rows
+    ]
+    columns = ("method and problem", "claimed slope", "slope in samples", "slope in LMO calls", "error at the end")
+    return Sheet(claimed.title, columns, rows, claimed.note)
 
 
 def samples_slope(curve: Curve) -> str:

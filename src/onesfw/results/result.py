@@ -37,10 +37,9 @@ class Result(Shown):
         >>> result = fw.zoo.get("quadratic-face").run(steps=1000)
         >>> result.status.name, result.samples, result.x.shape
         ('STEPS_DONE', 1000, (20,))
-        >>> print(result).__class__.__name__  # doctest: +ELLIPSIS
+        >>> print(result)  # doctest: +ELLIPSIS
         quadratic-face: minimize by one_sfw, convex (rho=1/(t-1), eta=1/t)
         value ...
-        'NoneType'
     """
 
     x: Tree

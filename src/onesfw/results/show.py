@@ -238,17 +238,19 @@ def as_html(
 
     def cell(tag: str, place: int, text: str) -> str:
         side = "left" if place < words else "right"
-        return f'<{tag} style="text-align:{side}">{html.escape(text)}</{tag}>'
+        return (
+            f'<{tag} style="text-align:{side};white-space:pre-wrap;padding:1px 0.8em 1px 0">{html.escape(text)}</{tag}>'
+        )
 
     head = "".join(cell("th", place, name) for place, name in enumerate(columns))
     head = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
     body = "".join("<tr>" + "".join(cell("td", place, c) for place, c in enumerate(row)) + "</tr>" for row in rows)
     below = "".join(f"<div>{html.escape(line)}</div>" for line in note.splitlines())
     picture = "" if figure is None else f'<img alt="{html.escape(title)}" src="{inline(figure)}">'
+    table = f"<table>{head}<tbody>{body}</tbody></table>"
     return (
         '<div class="onesfw" style="display:flex;gap:1.5em;align-items:flex-start;flex-wrap:wrap">'
-        f"<div><strong>{html.escape(title)}</strong><table>{head}<tbody>{body}</tbody></table>{below}</div>"
-        f"{picture}</div>"
+        f'<div style="max-width:32em"><strong>{html.escape(title)}</strong>{table}{below}</div>{picture}</div>'
     )
 
 
