@@ -16,6 +16,9 @@ SOURCES = hashlib.sha256(
 )
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{SOURCES.hexdigest()[:16]}"))
 
+# Commands that a test starts compile as they would for the first time, and leave nothing in the user's folders.
+os.environ["ONESFW_COMPILATION_CACHE"] = "off"
+
 # Modules that tests share explain their failures as tests do.
 pytest.register_assert_rewrite(*(path.stem for path in (Path(__file__).parent / "helpers").glob("*.py")))
 

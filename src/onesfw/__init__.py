@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onesfw import linear, sets, submodular, theory, zoo
+    from onesfw import experiments, linear, sets, submodular, theory, zoo
     from onesfw.algorithms import (
         Algorithm,
         frank_wolfe,
@@ -47,6 +47,7 @@ __all__ = [
     "Selection",
     "Status",
     "Trace",
+    "experiments",
     "frank_wolfe",
     "linear",
     "maximize",
@@ -72,7 +73,7 @@ __all__ = [
     "zoo",
 ]
 
-_ROOMS = ("linear", "sets", "submodular", "theory", "zoo")
+_ROOMS = ("experiments", "linear", "sets", "submodular", "theory", "zoo")
 _HOMES = {
     "maximize": "engine.solve",
     "minimize": "engine.solve",

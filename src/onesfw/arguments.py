@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,9 +31,45 @@ def spelled(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean 'x'?`, or nothing where no name is near."""
-    near = difflib.get_close_matches(name, list(names), 1, 0.4)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    """`; did you mean 'x'?`, or nothing where no name is near.
+
+    Near is a name that differs in capitals and hyphens only, one with a typing error for every four letters at most,
+    or the only one that has `name` among its words: `sgd` is near `projected_sgd`, `longitude` not near `latitude`.
+    """
+    known = {plain_letters(candidate): candidate for candidate in reversed(list(names))}
+    wanted = plain_letters(name)
+    if not wanted or not known:
+        return ""
+    distance, letters = min((errors_between(wanted, letters), letters) for letters in known)
+    holding = [candidate for candidate in known.values() if wanted in words_of(candidate)]
+    if distance <= max(1, len(wanted) // 4):
+        return f"; did you mean {known[letters]!r}?"
+    return f"; did you mean {holding[0]!r}?" if len(holding) == 1 else ""
+
+
+def plain_letters(name: str) -> str:
+    """A name without capitals, hyphens, underscores and blanks."""
+    return re.sub(r"[\W_]+", "", name).casefold()
+
+
+def words_of(name: str) -> list[str]:
+    """The words that a name is made of: `projected_sgd` and `NuclearBall` have two."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return [word.casefold() for word in re.split(r"[\W_]+", apart)]
+
+
+def errors_between(a: str, b: str) -> int:
+    """The least number of letters put in, left out, changed, or swapped with the next, that make b of a."""
+    before, last = [0] * (len(b) + 1), list(range(len(b) + 1))
+    for i, letter in enumerate(a, 1):
+        row = [i]
+        for j, other in enumerate(b, 1):
+            least = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
+                least = min(least, before[j - 2] + 1)
+            row.append(least)
+        before, last = last, row
+    return last[-1]
 
 
 def choose(name: object, names: Iterable[str], argument: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -53,11 +53,22 @@ class Bar:
     ) -> None:
         self.bar.stop()
 
-    def update(self, **fields: Any) -> None:
-        """Change what is shown; from any thread."""
-        if not self.bar.disable:
-            with self.lock:
-                self.bar.update(self.task, **fields)
+    def update(
+        self,
+        *,
+        advance: float | None = None,
+        completed: float | None = None,
+        total: float | None = None,
+        description: str | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Change what is shown; from any thread. What is left out stays as it is."""
+        if self.bar.disable:
+            return
+        with self.lock:
+            self.bar.update(self.task, advance=advance, completed=completed, total=total, description=description)
+            if note is not None:
+                self.bar.update(self.task, note=note)
 
 
 class ProgressBar(Bar):
@@ -88,9 +99,9 @@ class RunsBar(Bar):
         self.begun = 0
         super().__init__(show, "preparing", total, MofNCompleteColumn(), TimeElapsedColumn())
 
-    def begin(self, subject: str, method: str) -> None:
+    def begin(self, problem: str, method: str) -> None:
         """Say what is running now; what began before is done."""
-        self.update(description=f"{subject}: {method}", completed=self.begun)
+        self.update(description=f"{problem}: {method}", completed=self.begun)
         self.begun += 1
 
     def __exit__(

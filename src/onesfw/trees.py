@@ -18,6 +18,8 @@ HostArray = npt.NDArray[Any]  # a NumPy array; its numbers' type is data, known 
 DType = np.dtype[Any]
 Function = Callable[..., Any]  # a function whose arguments its caller knows
 Array = jax.Array
+Floats = npt.NDArray[np.float64]  # NumPy arrays on the host
+Counts = npt.NDArray[np.int64]
 
 
 def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:

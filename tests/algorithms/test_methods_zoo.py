@@ -9,7 +9,6 @@ import pytest
 import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms import ALGORITHMS, SETTINGS
-from onesfw.experiments.subject import Subject
 
 SEEDS = 4
 SAMPLES = 20_000
@@ -130,7 +129,7 @@ def test_the_table_holds_every_method_on_every_problem_that_it_serves():
 @pytest.mark.parametrize("name", ACCURACY)
 def test_every_accuracy_is_better_than_the_start(name):
     problem = zoo.get(name)
-    start = error(problem, Subject.of(problem).start()[None])[0]
+    start = error(problem, problem.start()[None])[0]
     assert max(ACCURACY[name].values()) < start
 
 

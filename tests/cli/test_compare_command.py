@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from onesfw import cli
-from onesfw.experiments import compare, rates, tuning
+from onesfw.experiments import comparison as compared
+from onesfw.experiments import evidence, paper_tables, studies
 
 FAST = ("--samples", "500", "--seeds", "2")
 
@@ -127,7 +128,7 @@ def test_mistakes_are_one_sentence_before_anything_runs(arguments, said):
 )
 def test_methods_are_named_with_commas_blanks_or_one_by_one(words, monkeypatch):
     asked = []
-    monkeypatch.setattr(compare, "prepare", lambda s, n, r, k, names, rules: asked.append((s.name, names)) or 1 / 0)
+    monkeypatch.setattr(compared, "prepare", lambda p, n, r, k, names, rules: asked.append((p.name, names)) or 1 / 0)
     onesfw("compare", "nqp", *words)
     assert asked == [("nqp", ["one_sfw", "momentum_sfw"])]
 
@@ -157,7 +158,7 @@ def test_rates_check_their_files_first(arguments, said, tmp_path):
 
 
 def test_ctrl_c_shows_what_is_done(monkeypatch):
-    measure, done = compare.measure, []
+    measure, done = compared.measure, []
 
     def stop(*arguments):
         if done:
@@ -165,7 +166,7 @@ def test_ctrl_c_shows_what_is_done(monkeypatch):
         done.append(measure(*arguments))
         return done[-1]
 
-    monkeypatch.setattr(compare, "measure", stop)
+    monkeypatch.setattr(compared, "measure", stop)
     outcome = onesfw(
         "compare", "quadratic-face", "quadratic-noisy", "--algorithms", "one_sfw,momentum_sfw", *FAST, "--json"
     )
@@ -175,25 +176,45 @@ def test_ctrl_c_shows_what_is_done(monkeypatch):
 
 
 def test_rates_write_three_files_and_nothing_after_ctrl_c(tmp_path, monkeypatch):
-    tiny = rates.Size(2, {"convex": 300}, ("quadratic-face",), ("quadratic-face",), 300)
-    two = dict(list(tuning.rules().items())[:2])
-    monkeypatch.setattr(rates, "QUICK", tiny)
-    monkeypatch.setattr(tuning, "rules", lambda: two)
-    prepare = rates.prepare
-    monkeypatch.setattr(rates, "prepare", lambda *a, **k: prepare(*a, **{**k, "names": ["one_sfw", "momentum_sfw"]}))
+    tiny = paper_tables.Size(2, {"convex": 300}, ("quadratic-face",), ("quadratic-face",), 300)
+    two = dict(list(studies.rules().items())[:2])
+    monkeypatch.setitem(evidence.SIZES, "quick", tiny)
+    monkeypatch.setattr(studies, "rules", lambda: two)
+    prepare = paper_tables.prepare
+    monkeypatch.setattr(
+        paper_tables, "prepare", lambda *a, **k: prepare(*a, **{**k, "names": ["one_sfw", "momentum_sfw"]})
+    )
     outcome = onesfw(
         "rates", "--quick", "--out", str(tmp_path / "a"), "--markdown", str(tmp_path / "evidence.md"), "-q"
     )
     assert outcome.exit_code == 0, outcome.stderr
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["rates.html", "rates.json"]
     assert "## Table 1: convex" in (tmp_path / "evidence.md").read_text()
-    assert outcome.stdout.count("\n") == 3
+    assert re.search(r"^Table 1: convex$", outcome.stdout, re.MULTILINE)
+    assert re.search(r"^momentum_sfw on quadratic-face +−1/3 +−0", outcome.stdout, re.MULTILINE)
+    files = [line.split(": ")[0] for line in outcome.stdout.splitlines()[-3:]]
+    assert files == ["markdown", "json", "page"]
 
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(rates.tuning, "study", stop)
+    monkeypatch.setattr(studies, "study", stop)
     outcome = onesfw("rates", "--quick", "--out", str(tmp_path / "b"), "-q")
     assert outcome.exit_code == 130
     assert "nothing was written" in outcome.stderr
     assert list((tmp_path / "b").iterdir()) == []
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_compare_cuts_nothing_on_a_narrow_terminal(columns):
+    arguments = ["compare", "quadratic-face", "--algorithms", "one_sfw,momentum_sfw,svrf", *FAST]
+    text = CliRunner().invoke(cli.app, [*arguments, "-q"], env={"COLUMNS": str(columns)}).stdout
+    assert max(len(line) for line in text.splitlines()) <= columns
+    assert "…" not in text
+    (comparison,) = json.loads(onesfw(*arguments, "--json").stdout)["comparisons"]
+    for head in ("F(x) − F*", "slope in samples", "slope in LMO calls", "gap", "gradients", "LMO calls", "seconds"):
+        assert re.search(rf"^method .*{re.escape(head)}", text, re.MULTILINE), head
+    for method in comparison["methods"]:
+        low, high = (f"{method['slope_in_samples'][end]:.2f}".replace("-", "−") for end in ("low", "high"))
+        assert f"[{low}, {high}]" in text
+        assert f"{method['gradients']:,}" in text

@@ -108,7 +108,7 @@ def test_table_plot_and_saved_result(file, tmp_path):
     outcome = solve(file(""), "--steps", "1e3", "--plot", str(picture), "--save", str(saved))
     assert outcome.exit_code == 0, outcome.output
     for name in ("value", "gap", "steps", "samples", "gradients", "LMO calls", "seconds", "nonzeros of x"):
-        assert re.search(rf"│ {name} +│ \S", outcome.stdout), name
+        assert re.search(rf"^{name} +\S", outcome.stdout, re.MULTILINE), name
     assert "All steps were done." in outcome.stdout
     assert f"plot: {picture}" in outcome.stdout
     assert "1000/1000" in outcome.stderr
@@ -134,22 +134,20 @@ SOLVED = "p = Problem('mine', 'words', objective, constraint, solve={})"
 
 def test_the_table_shows_a_known_optimum(file):
     text = SOLVED.format("lambda: fw.zoo.Optimum(np.zeros(5), -100.0, 0.0)")
-    assert re.search(
-        r"above optimum +│ 10\d\.", solve(file("import onesfw.zoo\n" + text) + ":p", "--steps", "20").stdout
-    )
+    assert re.search(r"above optimum +10\d\.", solve(file("import onesfw.zoo\n" + text) + ":p", "--steps", "20").stdout)
 
 
 def test_an_optimum_that_fails_does_not_cost_the_table(file):
     outcome = solve(file(SOLVED.format("lambda: 1 / 0")) + ":p", "--steps", "20")
     assert outcome.exit_code == 0
-    assert "│ value" in outcome.stdout
+    assert re.search(r"^value +\S", outcome.stdout, re.MULTILINE)
     assert "the optimum could not be found: ZeroDivisionError" in outcome.stderr
 
 
 def test_json_is_the_result(file):
     path = file("print('hello')")
     known = answer(path, "--steps", "500", "--seed", "3")
-    objective, constraint = cli.problems.find_task(path).objective, fw.sets.L1Ball(1.0, shape=5)
+    objective, constraint = zoo.find(path).objective, fw.sets.L1Ball(1.0, shape=5)
     result = fw.minimize(objective, constraint, steps=500, key=3, every="log")
     assert known["value"] == result.value
     assert known["gap"] == result.gap
@@ -229,15 +227,16 @@ MISTAKES = {
     "algorithm": (("logistic-generated", "--algorithm", "onesfw"), "did you mean 'one_sfw'?"),
     "set": (("logistic-generated", "--set", "l1ball", "--radius", "1"), "did you mean 'L1Ball'?"),
     "setting": (("logistic-generated", "--setting", "convx"), "did you mean 'convex'?"),
-    "radius is missing": (("logistic-generated", "--set", "L1Ball"), "L1Ball needs --radius"),
+    "radius is missing": (("logistic-generated", "--set", "L1Ball"), "--radius: L1Ball needs one"),
     "radius is negative": (("logistic-generated", "--set", "L1Ball", "--radius", "-1"), "radius"),
     "more than a radius": (("logistic-generated", "--set", "Knapsack", "--radius", "1"), "takes costs, budget, upper"),
-    "steps": (("logistic-generated", "--steps", "0"), "steps must be"),
-    "seed": (("logistic-generated", "--seed", "-1"), "key must be a seed"),
-    "replicates": (("logistic-generated", "--replicates", "0"), "replicates must be"),
-    "every": (("logistic-generated", "--every", "0"), "every must be"),
-    "greedy and a gap": (("nqp", "--gap-tol", "1"), "gap_tol"),
+    "steps": (("logistic-generated", "--steps", "0"), "--steps must be"),
+    "seed": (("logistic-generated", "--seed", "-1"), "--seed must be a seed"),
+    "replicates": (("logistic-generated", "--replicates", "0"), "--replicates must be"),
+    "every": (("logistic-generated", "--every", "0"), "--every must be"),
+    "greedy and a gap": (("nqp", "--gap-tol", "1"), "--gap-tol: the dr_submodular setting"),
     "ending": (("logistic-generated", "--plot", "a.gif"), "must end in .png"),
+    "ending of the table": (("logistic-generated", "--out", "x.txt"), "--out x.txt must end in .csv"),
     "folder": (("logistic-generated", "--save", "."), "is a folder"),
     "file": (("nowhere.py",), "there is no file nowhere.py"),
     "file and name": (("nowhere.py:p",), "there is no file nowhere.py"),
@@ -289,7 +288,7 @@ def test_a_plot_that_fails_after_the_run_keeps_the_table(file, tmp_path, monkeyp
     monkeypatch.setattr(os, "fsync", full)
     outcome = solve(file(""), "--steps", "20", "--plot", str(tmp_path / "a.png"))
     assert outcome.exit_code == 2
-    assert "│ value" in outcome.stdout
+    assert re.search(r"^value +\S", outcome.stdout, re.MULTILINE)
     assert "No space left" in outcome.stderr
 
 
@@ -333,7 +332,7 @@ def test_interrupt_shows_the_last_iterate(file, tmp_path):
     assert run.returncode == 130, stderr
     assert "Traceback" not in stderr
     assert "The run was interrupted" in stdout
-    steps = re.search(r"│ steps +│ ([\d,]+)", stdout)
+    steps = re.search(r"^steps +([\d,]+)", stdout, re.MULTILINE)
     assert steps
     assert 0 < int(steps[1].replace(",", "")) < 2e9
 
@@ -349,3 +348,135 @@ def test_checkpoint_resumes_and_refuses(tmp_path):
     other = onesfw(*command, "--steps", "4000", "--seed", "5")
     assert other.exit_code == 2
     assert "belongs to a run with another key" in " ".join(other.stderr.split())
+
+
+def test_x_is_shown_and_written(file, tmp_path):
+    table = tmp_path / "out" / "x.csv"
+    known = answer(file(""), "--steps", "200", "--out", str(table))
+    assert len(known["x"]) == len(known["x_last"]) == 5
+    assert known["out"] == str(table)
+    written = np.genfromtxt(table, delimiter=",", names=True)
+    np.testing.assert_array_equal(written["index"], range(5))
+    np.testing.assert_array_equal(written["value"], known["x"])
+    largest = int(np.argmax(np.abs(known["x"])))
+    outcome = solve(file(""), "--steps", "200", "-q")
+    assert re.search(rf"^x +x\[{largest}\] = {known['x'][largest]:.4g}, ", outcome.stdout, re.MULTILINE)
+
+
+def test_exact_figures_have_no_error(file):
+    text = solve(file(""), "--steps", "20", "-q").stdout
+    assert "±" not in text
+    noisy = "objective = fw.Expectation(lambda x, z: jnp.sum((x - z)**2), lambda key: jax.random.normal(key, (5,)))"
+    assert "± " in solve(file(noisy), "--steps", "20", "-q").stdout
+
+
+def test_the_non_convex_setting_shows_the_last_iterate_beside_the_output(file):
+    known = answer(file(""), "--steps", "300", "--setting", "nonconvex")
+    assert known["value"] != known["trace"]["value"][-1]
+    outcome = solve(file(""), "--steps", "300", "--setting", "nonconvex", "-q")
+    assert re.search(rf"^  last iterate +{known['trace']['value'][-1]:.6g}$", outcome.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_list_cuts_nothing_on_a_narrow_terminal(columns):
+    text = CliRunner().invoke(cli.app, ["list"], env={"COLUMNS": columns}).stdout
+    assert max(len(line) for line in text.splitlines()) <= int(columns)
+    wide = CliRunner().invoke(cli.app, ["list"], env={"COLUMNS": "300"}).stdout
+    assert text.split() == wide.split()
+    for name in (*zoo.names(), *ALGORITHMS, *zoo.known_sets()):
+        assert re.search(rf"^  {re.escape(name)}( |$)", text, re.MULTILINE), name
+    shown = " ".join(wide.split())
+    for summary in zoo.summaries().values():
+        assert summary in shown
+
+
+def test_help_loads_neither_jax_nor_numpy():
+    script = (
+        "import sys\nfrom onesfw.cli import main\n"
+        "try:\n    main()\nfinally:\n"
+        "    heavy = ('jax', 'numpy', 'scipy', 'sklearn', 'matplotlib')\n"
+        "    print([m for m in heavy if m in sys.modules], file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert "onesfw solve logistic" in run.stdout
+    assert run.stderr.strip() == "[]"
+
+
+def test_the_package_runs_as_a_module():
+    run = subprocess.run([sys.executable, "-m", "onesfw", "--version"], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout) == (0, f"onesfw {fw.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "offered"), [("onesfw so", "1", ["solve"]), ("onesfw solve --gap", "2", ["--gap-tol"])]
+)
+def test_the_shell_completes_commands_and_options(words, place, offered):
+    asked = {"_ONESFW_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
+    command = [sys.executable, "-m", "onesfw"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **asked})
+    assert run.stdout.split() == offered
+
+
+@pytest.fixture
+def clean(monkeypatch, tmp_path):
+    """An environment in which nothing was said about caches."""
+    for name in ("ONESFW_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
+        monkeypatch.setenv(name, "")  # so that it is put back afterwards
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return monkeypatch
+
+
+def test_programs_are_kept_in_the_users_cache_folder(clean, tmp_path):
+    cli.keep_programs()
+    folder = os.environ["JAX_COMPILATION_CACHE_DIR"]
+    assert folder.startswith(str(tmp_path / "onesfw" / "programs"))
+    assert os.path.isdir(folder)
+
+
+@pytest.mark.parametrize("wish", ["off", "0", "OFF"])
+def test_keeping_programs_can_be_turned_off(wish, clean, tmp_path):
+    clean.setenv("ONESFW_COMPILATION_CACHE", wish)
+    cli.keep_programs()
+    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_folder_for_programs_and_jaxs_own_wish_count(clean, tmp_path):
+    clean.setenv("ONESFW_COMPILATION_CACHE", str(tmp_path / "mine"))
+    cli.keep_programs()
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "mine")
+    clean.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere")
+    cli.keep_programs()
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
+
+
+def test_a_home_that_cannot_be_written_to_costs_nothing(clean, tmp_path):
+    (tmp_path / "onesfw").write_text("a file, no folder")
+    cli.keep_programs()
+    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
+
+
+def test_the_oldest_programs_go_first(clean, tmp_path):
+    clean.setattr(cli, "CACHE_BYTES", 250)
+    for age, name in enumerate(("new", "middle", "old")):
+        (tmp_path / name).write_bytes(bytes(100))
+        os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
+    cli.drop_oldest(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["middle", "new"]
+
+
+def test_a_second_call_finds_the_programs_of_the_first(file, tmp_path):
+    environment = {**os.environ, "ONESFW_COMPILATION_CACHE": str(tmp_path / "programs")}
+    command = [*PROGRAM, "solve", file(""), "--steps", "50", "--json"]
+    answers = []
+    for _ in range(2):
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+        assert run.returncode == 0, run.stderr
+        answers.append(json.loads(run.stdout))
+        # The run's own programs; whether a small one of JAX's is worth keeping depends on how busy the machine is.
+        answers[-1]["files"] = {path.name for path in (tmp_path / "programs").glob("jit__lambda*-cache")}
+    assert answers[0]["files"]
+    assert answers[0]["files"] == answers[1]["files"]
+    assert answers[0]["x"] == answers[1]["x"]

@@ -5,30 +5,21 @@ import re
 
 import numpy as np
 import pytest
-from experiment_checks import curve, power_law, small_comparison, subject
+from experiment_checks import curve, power_law, small_comparison
 
 import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms import ALGORITHMS, SETTINGS
-from onesfw.experiments import (
-    claims,
-    evidence,
-    findings,
-    grids,
-    noise,
-    page,
-    rates,
-    runs,
-    tuning,
-)
-from onesfw.experiments.compare import Comparison, carry_out, rise
-from onesfw.experiments.subject import Subject
+from onesfw.experiments import Comparison, evidence, page, paper_tables, runs, studies
+from onesfw.experiments.comparison import carry_out
+from onesfw.experiments.curves import rise
+from onesfw.results.show import Sheet
 
 # Claims, findings, the tuning study
 
 
 def test_every_method_of_the_tables_exists_in_its_setting():
-    for setting, rows in claims.CLAIMS.items():
+    for setting, rows in paper_tables.CLAIMS.items():
         for name in rows:
             assert setting in SETTINGS[name], (setting, name)
         assert "one_sfw" in rows
@@ -37,7 +28,7 @@ def test_every_method_of_the_tables_exists_in_its_setting():
 def finished(name, setting, curves):
     problem = zoo.get(name)
     assert problem.setting == setting
-    return Comparison(Subject.of(problem), 100_000, 12, 0, curves)
+    return Comparison(problem, 100_000, 12, 0, curves)
 
 
 def test_findings_compare_with_the_best_documented_rule():
@@ -47,7 +38,7 @@ def test_findings_compare_with_the_best_documented_rule():
     comparison.rules["spider_fw"] = {
         "paper": 3 * ours[:, -1], "unit": 2 * ours[:, -1], "paper, noise=0.5": 1.2 * ours[:, -1],
     }  # fmt: skip
-    found = findings.convex_findings(comparison)
+    found = evidence.convex_findings(comparison)
     assert [f.met for f in found] == [True, False]
     assert "2 [" in found[0].measured
     assert "(unit)" in found[0].what
@@ -61,26 +52,26 @@ def test_findings_of_slopes():
         "nqp", "dr_submodular",
         [curve("one_sfw", counts, steep, "gradient_error"), curve("momentum_sfw", counts, gentle, "gradient_error")],
     )  # fmt: skip
-    assert [f.met for f in findings.submodular_findings(apart)] == [True, True, True]
+    assert [f.met for f in evidence.submodular_findings(apart)] == [True, True, True]
     same = finished(
         "nqp", "dr_submodular",
         [curve("one_sfw", counts, gentle, "gradient_error"), curve("momentum_sfw", counts, steep, "gradient_error")],
     )  # fmt: skip
-    assert [f.met for f in findings.submodular_findings(same)] == [False, False, False]
+    assert [f.met for f in evidence.submodular_findings(same)] == [False, False, False]
 
 
 def test_losses_are_told_in_measured_numbers():
     counts, ours = power_law(-0.5, noise=0.0)
     _, theirs = power_law(-1.0, noise=0.0)
     fast = curve("spider_fw", counts, theirs, lmo_calls=np.rint(counts**0.5 * 4).astype(int))
-    measured = rates.Rates(rates.FULL)
+    measured = paper_tables.Rates(paper_tables.FULL)
     measured.comparisons = {
         "interpolation": finished("interpolation", "convex", [curve("one_sfw", counts, ours), fast]),
         "logistic": finished(
             "logistic", "convex", [curve("one_sfw", counts, ours), curve("frank_wolfe", counts, theirs)]
         ),
     }
-    text = " ".join(findings.losses(measured).paragraphs)
+    text = " ".join(evidence.losses(measured).paragraphs)
     assert "loses to `spider_fw`, the best of the others, at 1.0e-5 (3.16e-3 [3.16e-3, 3.16e-3] times" in text
     assert f"after 1,265 calls and is at 1.0e-5; 1-SFW after as many calls, and samples, is at {1265**-0.5:.2g}" in text
     assert "`frank_wolfe` with the full gradient ends at 1.0e-5" in text
@@ -88,34 +79,34 @@ def test_losses_are_told_in_measured_numbers():
 
 
 def made_study(errors):
-    return tuning.Study(1_000, 3, {p: {r: np.full(3, e) for r, e in rules.items()} for p, rules in errors.items()})
+    return studies.Study(1_000, 3, {p: {r: np.full(3, e) for r, e in rules.items()} for p, rules in errors.items()})
 
 
 def test_a_schedule_is_offered_when_it_is_never_much_worse_and_once_much_better():
-    names = list(tuning.rules())
+    names = list(studies.rules())
     others = dict.fromkeys(names, 5.0)
     good = made_study(
-        {"a": {**others, tuning.PAPER: 1.0, names[1]: 1.3}, "b": {**others, tuning.PAPER: 1.0, names[1]: 0.3}}
+        {"a": {**others, studies.PAPER: 1.0, names[1]: 1.3}, "b": {**others, studies.PAPER: 1.0, names[1]: 0.3}}
     )
     assert good.offered() == [names[1]]
-    assert f"`{names[1]}`" in tuning.verdict(good)
+    assert f"`{names[1]}`" in studies.verdict(good)
     for on_a, on_b in ((1.31, 0.3), (1.3, 0.34)):
         bad = made_study(
-            {"a": {**others, tuning.PAPER: 1.0, names[1]: on_a}, "b": {**others, tuning.PAPER: 1.0, names[1]: on_b}}
+            {"a": {**others, studies.PAPER: 1.0, names[1]: on_a}, "b": {**others, studies.PAPER: 1.0, names[1]: on_b}}
         )
         assert bad.offered() == []
-        assert tuning.verdict(bad).startswith("No rule")
-    grid = tuning.study_grid(good)
-    assert grid.rows[0][2] == "1.3 [1.3, 1.3]"
+        assert studies.verdict(bad).startswith("No rule")
+    sheet = studies.study_sheet(good)
+    assert sheet.rows[0][2] == "1.3 [1.3, 1.3]"
 
 
 def test_the_study_runs_the_theorems_schedule_as_it_is():
-    assert tuning.rules()[tuning.PAPER].summary == fw.one_sfw().summary
-    assert len({algorithm.summary for algorithm in tuning.rules().values()}) == len(tuning.rules())
-    done = tuning.study([subject("quadratic-face")], 400, 2)
-    direct = runs.measure(subject("quadratic-face"), fw.one_sfw(), 400, 2).final
-    np.testing.assert_array_equal(done.errors["quadratic-face"][tuning.PAPER], direct)
-    assert len({float(errors.mean()) for errors in done.errors["quadratic-face"].values()}) == len(tuning.rules())
+    assert studies.rules()[studies.PAPER].summary == fw.one_sfw().summary
+    assert len({algorithm.summary for algorithm in studies.rules().values()}) == len(studies.rules())
+    done = studies.study([zoo.get("quadratic-face")], 400, 2)
+    direct = runs.measure(zoo.get("quadratic-face"), fw.one_sfw(), 400, 2).final
+    np.testing.assert_array_equal(done.errors["quadratic-face"][studies.PAPER], direct)
+    assert len({float(errors.mean()) for errors in done.errors["quadratic-face"].values()}) == len(studies.rules())
 
 
 def test_the_sample_average_is_what_a_least_squares_fit_leaves():
@@ -132,7 +123,7 @@ def test_the_sample_average_is_what_a_least_squares_fit_leaves():
         linear = problem.gradient(np.zeros(20)) + 0.5 * rng.normal(0, n**-0.5, 20)
         system = np.block([[noisy, np.ones((20, 1))], [np.ones((1, 20)), np.zeros((1, 1))]])
         errors.append(problem.value(np.linalg.solve(system, np.append(-linear, 1.0))[:20]) - problem.value(x))
-    predicted = noise.sample_average_error(problem, n)
+    predicted = studies.sample_average_error(problem, n)
     assert abs(np.mean(errors) - predicted) < 4 * np.std(errors) / 200**0.5 + 0.1 * predicted  # first order in 1/N
 
 
@@ -173,9 +164,19 @@ def test_every_method_has_a_look_of_its_own():
     assert len(page.COLOURS) >= len(ALGORITHMS)
 
 
+def test_dark_pages_have_lighter_lines():
+    assert page.lighter("#000000") == "#BFBFBF"
+    assert page.lighter("#E69F00") == "#E69F00"
+
+
+def test_intervals_and_errors_are_not_broken_over_lines():
+    assert page.unbroken("−0.5 [−0.6, −0.4]") == "−0.5 [−0.6,\u00a0−0.4]"
+    assert page.unbroken("1 ± 2") == "1\u00a0±\u00a02"
+
+
 def test_words_become_html():
     assert page.inline("a < `b` and **c**") == "a &lt; <code>b</code> and <strong>c</strong>"
-    text = page.section_html(page.Section("T", ["p"], [grids.Grid("", ("a", "b"), [("x", "1")])]))
+    text = page.section_html(page.Section("T", ["p"], [Sheet("", ("a", "b"), [("x", "1")])]))
     assert '<td class="word">x</td><td>1</td>' in text
 
 
@@ -183,19 +184,21 @@ def test_words_become_html():
 
 
 def test_rates_write_markdown_json_and_the_page(tmp_path, monkeypatch):
-    tiny = rates.Size(
+    tiny = paper_tables.Size(
         2, {"convex": 400, "nonconvex": 300, "dr_submodular": 200}, ("quadratic-face", "nqp"), ("quadratic-face",), 300,
         sigmas=(0.5,),
     )  # fmt: skip
-    two = dict(list(tuning.rules().items())[:2])
-    monkeypatch.setattr(tuning, "rules", lambda: two)  # the others would compile another program
-    work = rates.plan_rates(tiny)
+    two = dict(list(studies.rules().items())[:2])
+    monkeypatch.setattr(studies, "rules", lambda: two)  # the others would compile another program
+    work = paper_tables.plan_rates(tiny)
     for plan in work.plans:
         plan.work.update({n: dict([next(iter(r.items()))]) for n, r in plan.work.items()})
         for name in set(plan.work) - {"one_sfw", "momentum_sfw"}:
             del plan.work[name]
-    done = rates.run_rates(work)
-    paths = evidence.write_rates(done, "onesfw rates", 1.5, tmp_path / "out", tmp_path / "evidence.md")
+    done = paper_tables.run_rates(work)
+    paths = evidence.places_in(tmp_path / "out", tmp_path / "evidence.md")
+    evidence.write_rates(done, paths, "onesfw rates")
+    assert done.files == paths
     text = paths["markdown"].read_text()
     for heading in (
         "# Evidence",
@@ -222,10 +225,10 @@ def test_rates_write_markdown_json_and_the_page(tmp_path, monkeypatch):
 
 def test_the_full_and_the_quick_plan_can_be_run():
     """Every run of both is built; none is carried out."""
-    for size in (rates.FULL, rates.QUICK):
-        work = rates.plan_rates(size)
-        assert {p.comparison.subject.name for p in work.plans} == set(size.problems)
-        assert {p.comparison.subject.setting for p in work.plans} == {"convex", "nonconvex", "dr_submodular"}
+    for size in (paper_tables.FULL, paper_tables.QUICK):
+        work = paper_tables.plan_rates(size)
+        assert {p.comparison.problem.name for p in work.plans} == set(size.problems)
+        assert {p.comparison.problem.setting for p in work.plans} == {"convex", "nonconvex", "dr_submodular"}
         assert all("one_sfw" in plan.work for plan in work.plans)
 
 
@@ -240,10 +243,10 @@ def test_slopes_of_values_are_not_slopes_of_errors():
 )
 def test_expectations_at_the_full_budget(name):
     """The figures of `onesfw rates` on one problem, 16 seeds, meet what was expected of them."""
-    (plan,) = [p for p in rates.plan_rates(rates.FULL).plans if p.comparison.subject.name == name]
-    wanted = {"one_sfw", *findings.EXPECTED_RATIOS}
+    (plan,) = [p for p in paper_tables.plan_rates(paper_tables.FULL).plans if p.comparison.problem.name == name]
+    wanted = {"one_sfw", *evidence.EXPECTED_RATIOS}
     for method in set(plan.work) - wanted:
         del plan.work[method]
-    found = findings.findings(rates.Rates(rates.FULL, {name: carry_out(plan)}))
+    found = evidence.findings(paper_tables.Rates(paper_tables.FULL, {name: carry_out(plan)}))
     assert found
     assert not [f for f in found if not f.met]

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from onesfw import zoo
-from onesfw.experiments.compare import Comparison
-from onesfw.experiments.grids import Grid
-from onesfw.experiments.page import Report, Section, write_page
-from onesfw.experiments.runs import Curve
-from onesfw.experiments.subject import Subject
+from onesfw.experiments import Comparison, Curve, Report, write_page
+from onesfw.experiments.page import Section
+from onesfw.results.show import Sheet
 
 pytestmark = pytest.mark.browser
 
@@ -41,14 +39,17 @@ def made(name, exponent, measures):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    convex = Comparison(Subject.of(zoo.get("quadratic-face")), 100_000, 5)
+    convex = Comparison(zoo.get("quadratic-face"), 100_000, 5)
     convex.curves = [made("one_sfw", -1.0, ["suboptimality", "gap", "value"])]
     convex.curves += [made(n, -0.5, ["suboptimality", "gap", "value"]) for n in ("momentum_sfw", "spider_fw")]
     convex.skipped = {"svrf": "a reason with <angle> & brackets"}
-    submodular = Comparison(Subject.of(zoo.get("nqp")), 10_000, 5)
+    submodular = Comparison(zoo.get("nqp"), 10_000, 5)
     submodular.curves = [made("one_sfw", -1.0, ["gradient_error", "regret", "value"])]
     submodular.curves[0].measures["regret"] = submodular.curves[0].measures["regret"] ** 0.05 / 2
-    section = Section("A section", ["Words with `code`."], [Grid("", ("a", "b"), [("x", "1")])])
+    row = ("one_sfw", "Zhang, Shen, Mokhtari 2020", "1", "−0.50 [−0.61, −0.39]; in gradients −0.50 [−0.61, −0.39]")
+    heads = ("method", "reference", *(f"slope in samples of problem {k}" for k in range(8)))
+    wide = Sheet("", heads, [(*row[:2], *row[3:] * 8)], words=2)
+    section = Section("A section", ["Words with `code`."], [wide])
     place = tmp_path_factory.mktemp("page") / "page.html"
     write_page(Report("Methods compared", "A lead.", "onesfw compare made-up", [convex, submodular], [section]), place)
     return place
@@ -187,3 +188,61 @@ def test_another_problem_brings_its_own_measures_and_table(browser):
     browser.execute_script(choose, "0")
     until(lambda: len(state(browser)["shown"]) == 3)
     assert browser.get_log("browser") == []
+
+
+def media(browser, scheme):
+    """Ask the page for a colour scheme, as the system would."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def brightness(browser):
+    """Of the page, the card, the plot's paper, and its darkest and lightest line: 0 black, 255 white."""
+    return browser.execute_script("""
+        const light = (c) => { const p = c.match(/[\\d.]+/g).map(Number); return (p[0] + p[1] + p[2]) / 3; };
+        const hex = (c) => light([1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)).join(" "));
+        const of = (s, what) => light(getComputedStyle(document.querySelector(s))[what]);
+        const plot = document.getElementById("plot");
+        const lines = plot._fullData.filter((t) => t.uid.startsWith("line-")).map((t) => hex(t.line.color));
+        return { page: of("body", "backgroundColor"), text: of("body", "color"), card: of(".panel", "backgroundColor"),
+                 paper: hex(plot._fullLayout.paper_bgcolor), lines: Math.min(...lines) };
+    """)
+
+
+def test_the_page_follows_the_systems_dark_mode(browser):
+    day = brightness(browser)
+    assert min(day["page"], day["card"], day["paper"]) > 200 > 100 > day["text"]
+    media(browser, "dark")
+    try:
+        until(lambda: brightness(browser)["paper"] < 60)
+        night = brightness(browser)
+        assert max(night["page"], night["card"], night["paper"]) < 60 < 180 < night["text"]
+        assert night["lines"] > night["paper"] + 40
+    finally:
+        media(browser, "light")
+    until(lambda: brightness(browser)["paper"] > 200)
+
+
+def test_legend_and_table_have_one_order(browser):
+    legend = [entry.text for entry in browser.find_elements("css selector", "#plot .legendtext")]
+    rows = [row.text.split()[0] for row in browser.find_elements("css selector", "#table tbody tr")]
+    assert legend == rows
+
+
+def test_a_phone_is_told_that_a_table_goes_on(browser):
+    said = "return getComputedStyle(document.querySelector('.panel .scroll'), '::before').content"
+    inside = """
+        const box = document.querySelector("section .scroll");
+        return box.scrollWidth <= box.clientWidth && document.documentElement.scrollWidth <= window.innerWidth
+    """
+    assert browser.execute_script(said) == "none"
+    assert browser.execute_script(inside)  # many columns, the last one within the card
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        until(lambda: "scroll sideways" in browser.execute_script(said))
+        fits = "return document.documentElement.scrollWidth <= window.innerWidth"
+        until(lambda: browser.execute_script(fits))  # the plot follows a moment later
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    until(lambda: browser.execute_script(said) == "none")

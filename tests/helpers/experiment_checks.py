@@ -1,17 +1,12 @@
-"""What the tests of comparisons share: subjects, curves with given errors, and one small comparison."""
+"""What the tests of comparisons share: curves with given errors, and one small comparison."""
 
 from functools import cache
 
 import numpy as np
 
 from onesfw import zoo
-from onesfw.experiments.compare import carry_out, prepare
-from onesfw.experiments.runs import Curve
-from onesfw.experiments.subject import Subject
-
-
-def subject(name):
-    return Subject.of(zoo.get(name))
+from onesfw.experiments.comparison import carry_out, prepare
+from onesfw.experiments.curves import Curve
 
 
 def curve(name, counts, errors, measure="suboptimality", lmo_calls=None):
@@ -34,7 +29,7 @@ def power_law(exponent, seeds=12, noise=0.1, scale=1.0, seed=0):
 def small_comparison():
     """Three methods on quadratic-face, with step rules: the plan, what came out, and what was announced."""
     plan = prepare(
-        subject("quadratic-face"), 2_000, 4, names=["one_sfw", "momentum_sfw", "frank_wolfe"], step_rules=True
+        zoo.get("quadratic-face"), 2_000, 4, names=["one_sfw", "momentum_sfw", "frank_wolfe"], step_rules=True
     )
     asked = []
     comparison = carry_out(plan, lambda *what: asked.append(what))

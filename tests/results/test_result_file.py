@@ -226,3 +226,47 @@ def test_import_loads_no_heavy_package():
     code = f"import sys, onesfw; print([m for m in {heavy!r} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=Path.home())
     assert run.stdout.strip() == "[]", run.stdout + run.stderr
+
+
+def test_a_trace_becomes_a_table_of_pandas():
+    from onesfw.results.trace import stack_traces
+
+    pandas = pytest.importorskip("pandas")
+    problem = fw.zoo.get("quadratic-face")
+    trace = problem.run(steps=40, every=10).trace
+    table = trace.to_pandas()
+    assert isinstance(table, pandas.DataFrame)
+    assert list(table.columns) == list(TRACE_FIELDS)
+    np.testing.assert_array_equal(table["value"], trace.value)
+    short = problem.run(steps=20, every=10).trace
+    both = stack_traces([trace, short]).to_pandas()
+    assert both["replicate"].tolist() == [0, 0, 0, 0, 1, 1]  # what pads the short one is left out
+    assert both["step"].tolist() == [10, 20, 30, 40, 10, 20]
+    np.testing.assert_array_equal(both["value"][4:], short.value)
+
+
+def test_the_problem_and_its_optimum_are_kept(tmp_path):
+    import dataclasses
+
+    result = dataclasses.replace(fw.zoo.get("quadratic-face").run(steps=5), optimum=-0.3)
+    result.save(tmp_path / "a")
+    again = fw.Result.load(tmp_path / "a")
+    assert (again.problem, again.optimum) == ("quadratic-face", -0.3)
+
+
+def test_x_of_a_tree_and_of_replicates_as_a_table(tmp_path):
+    import csv
+    import dataclasses
+
+    result = fw.zoo.get("quadratic-face").run(steps=5)
+    tree = dataclasses.replace(result, x={"w": np.asarray([1.0, 2.0]), "b": np.asarray(0.5)})
+    tree.save_x(tmp_path / "tree.csv")
+    rows = list(csv.DictReader((tmp_path / "tree.csv").read_text().splitlines()))
+    assert [(row["part"], row["index"], row["value"]) for row in rows] == [
+        ("x['b']", "", "0.5"), ("x['w']", "0", "1.0"), ("x['w']", "1", "2.0"),
+    ]  # fmt: skip
+    several = dataclasses.replace(result, x=np.arange(8.0).reshape(2, 2, 2), replicates=2)
+    several.save_x(tmp_path / "several.csv")
+    rows = list(csv.DictReader((tmp_path / "several.csv").read_text().splitlines()))
+    assert list(rows[-1].values()) == ["1", "1", "1", "7.0"]
+    assert list(rows[0]) == ["replicate", "row", "column", "value"]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
+import os
+import platform
 import sys
+from pathlib import Path
 from typing import Any, cast
 
 import typer
@@ -28,10 +32,13 @@ UsageError = cast(
     type[Exception], typer.BadParameter.__bases__[0]
 )  # a wrong option; Typer exports only this child of it
 
+CACHE_VARIABLE = "ONESFW_COMPILATION_CACHE"
+CACHE_BYTES = 2**30  # what the kept programs may take; the oldest go first
+SHORTEST = "0.1"  # seconds of a compilation that is worth keeping: many short ones make a long start
+
 app = typer.Typer(
     name="onesfw",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -59,7 +66,9 @@ def show_version(wanted: bool) -> None:
     epilog="[bold]Examples[/bold]\n\n"
     "onesfw list\n\n"
     "onesfw solve logistic --steps 200000 --plot out/logistic.png\n\n"
-    "onesfw solve my_problem.py --steps 1e6 --json"
+    "onesfw solve my_problem.py --steps 1e6 --json\n\n"
+    "[bold]Environment[/bold]: compiled programs are kept in the user's cache folder, so that the second call starts "
+    "sooner; ONESFW_COMPILATION_CACHE names another folder, or says off."
 )
 def entry(
     version: bool = typer.Option(False, "--version", is_eager=True, callback=show_version, help="Print the version."),
@@ -67,13 +76,58 @@ def entry(
     """Constrained stochastic optimisation from one sample per iteration, without projections."""
 
 
+def keep_programs() -> None:
+    """Let JAX keep compiled programs between calls, unless the user says otherwise; before JAX is loaded.
+
+    A program for one processor does not run on another, so that each kind has a folder of its own.
+    """
+    wish = os.environ.get(CACHE_VARIABLE, "")
+    if wish.strip().lower() in ("off", "0", "no", "false") or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    folder = Path(wish) if wish else cache_home() / "onesfw" / "programs" / processor()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        drop_oldest(folder)
+    except OSError:  # a home that cannot be written to is no reason to fail
+        return
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", SHORTEST)
+
+
+def drop_oldest(folder: Path) -> None:
+    """Remove the programs kept longest, until the others take no more than they may."""
+    kept = [(entry.stat(), entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+    total = sum(state.st_size for state, _ in kept)
+    for state, path in sorted(kept, key=lambda pair: pair[0].st_mtime):
+        if total <= CACHE_BYTES:
+            break
+        os.unlink(path)
+        total -= state.st_size
+
+
+def cache_home() -> Path:
+    """The user's cache folder."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return Path(home) if home else Path.home() / ".cache"
+
+
+def processor() -> str:
+    """A short name for what compiled programs depend on: the processor's kind and its features."""
+    features = ""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        described = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        features = next((line for line in described if line.startswith(("flags", "Features"))), "")
+    return f"{platform.machine() or 'unknown'}-{hashlib.sha256(features.encode()).hexdigest()[:12]}"
+
+
 def main() -> None:
     """The entry point: whatever goes wrong is one sentence on the error stream and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± shows a question mark, not a traceback
+    keep_programs()
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="onesfw", standalone_mode=False)
         sys.stdout.flush()
     except UsageError as error:
         message = cast(Any, error).format_message()

@@ -13,7 +13,7 @@ from onesfw.cli.errors import INTERRUPTED, sentences
 from onesfw.cli.solve_command import whole
 
 if TYPE_CHECKING:
-    from onesfw.experiments.compare import Comparison, Plan
+    from onesfw.experiments import Comparison
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -24,6 +24,7 @@ onesfw compare quadratic-interior quadratic-face --algorithms one_sfw,momentum_s
 onesfw compare my_problem.py --samples 1e4 --json > comparison.json
 
 Methods that do not apply to a problem are listed with the reason. Ctrl-C keeps what is done (exit code 130)."""
+OPTIONS = {"samples": "--samples", "seeds": "--seeds", "key": "--seed"}
 
 
 def compare_command(
@@ -47,27 +48,22 @@ def compare_command(
     """Compare all methods that apply: error, slope, samples, gradients, LMO calls and seconds at equal budgets."""
     with sentences(traceback):
         with contextlib.redirect_stdout(sys.stderr):  # only the answer goes to stdout, whatever a user's file prints
-            from onesfw.arguments import whole_number
-            from onesfw.experiments.compare import prepare
+            from onesfw.cli.output import as_options
+            from onesfw.experiments import compare
             from onesfw.files import check_target
 
-            samples = whole_number(samples, "--samples", 1, 2**30)
-            seeds = whole_number(seeds, "--seeds", 1, 10_000)
-            seed = whole_number(seed, "--seed", 0, 2**32 - 1)
             if report is not None:
                 if report.suffix not in (".html", ".htm"):
                     raise ValueError(f"--report {report} must end in .html: it is a page")
                 check_target(report)
             targets, names = told_apart(problems, algorithms)
-            plans = [prepare(subject_of(target), samples, seeds, seed, names, step_rules) for target in targets]
-            for plan in plans:
-                if not plan.work:
-                    name, reason = next(iter(plan.comparison.skipped.items()))
-                    raise ValueError(f"no method can run on {plan.comparison.subject.name}; {name}: {reason}")
-            finished = run(plans, show=not (as_json or quiet))
-        done = [plan.comparison for plan in plans if plan.comparison.curves or finished]
+            with as_options(OPTIONS):
+                done = compare(
+                    targets, algorithms=names, samples=samples, seeds=seeds, key=seed, step_rules=step_rules,
+                    progress=not (as_json or quiet),
+                )  # fmt: skip
         show(done, report, as_json)
-    raise typer.Exit(0 if finished else INTERRUPTED)
+    raise typer.Exit(0 if all(comparison.finished for comparison in done) else INTERRUPTED)
 
 
 def told_apart(words: list[str], algorithms: list[str] | None) -> tuple[list[str], list[str] | None]:
@@ -84,63 +80,31 @@ def told_apart(words: list[str], algorithms: list[str] | None) -> tuple[list[str
     return targets, names
 
 
-def subject_of(target: str) -> Any:
-    """What a name or a file on the command line stands for."""
-    from onesfw.cli.problems import find_task
-    from onesfw.experiments.subject import Subject
-
-    task = find_task(target)
-    summary = task.name if task.problem is None else task.problem.summary
-    return Subject(task.name, summary, task.objective, task.constraint, task.setting, task.sense, task.x0, task.problem)
-
-
-def run(plans: list[Plan], show: bool) -> bool:
-    """Carry the plans out behind a progress bar; False after Ctrl-C, which keeps the methods that were done."""
-    from onesfw.experiments.compare import carry_out
-    from onesfw.progress import RunsBar
-
-    try:
-        with RunsBar(sum(plan.runs for plan in plans), show) as bar:
-            for plan in plans:
-                carry_out(plan, bar.begin)
-    except KeyboardInterrupt:
-        return False
-    return True
-
-
 def show(done: list[Comparison], report: Path | None, as_json: bool) -> None:
     """Print the tables or the JSON, and write the page."""
     import json
     import shlex
 
-    from onesfw.experiments.export import comparison_content
-    from onesfw.experiments.grids import comparison_grid, rich_table
-    from onesfw.experiments.page import Report, versions, write_page
+    from onesfw.cli.output import print_remark, print_sheet
+    from onesfw.experiments import Report, write_page
 
-    command = shlex.join(["onesfw", *sys.argv[1:]])
+    page = Report.of(done, shlex.join(["onesfw", *sys.argv[1:]]))
     if report is not None:
-        title = "Methods compared on " + ", ".join(c.subject.name for c in done)
-        lead = "Every method gets the same budget of samples; shown is the error of its own output."
-        write_page(Report(title, lead, command, done), report)
+        write_page(page, report)
     if as_json:
         content = {
-            "command": command,
-            "versions": versions(),
-            "comparisons": [comparison_content(c) for c in done],
+            "command": page.command,
+            "versions": page.versions,
+            "comparisons": [comparison.as_dict() for comparison in done],
             "report": None if report is None else str(report),
         }
         print(json.dumps(content, allow_nan=False))
         return
-    from rich.console import Console
-
-    terminal = Console()
-    console = terminal if terminal.is_terminal else Console(width=180)  # a pipe gets whole lines
-    for comparison in done:
-        console.print(rich_table(comparison_grid(comparison)))
-        for name, reason in comparison.skipped.items():
-            console.print(f"  {name}: {reason}", style="dim", markup=False, highlight=False)
-        for name, rules in comparison.rules.items():
-            best = min(rules, key=lambda rule: float(rules[rule].mean()))
-            console.print(f"  {name}: {best!r} of {len(rules)} step rules", style="dim", markup=False, highlight=False)
+    for place, comparison in enumerate(done):
+        if place:
+            print()
+        print_sheet(comparison.sheet())
+        for remark in comparison.remarks():
+            print_remark(remark)
     if report is not None:
         print(f"report: {report}")

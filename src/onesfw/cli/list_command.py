@@ -6,13 +6,9 @@ import inspect
 import textwrap
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from onesfw.cli.errors import sentences
 
-WIDE = 200
 KINDS = ("problems", "algorithms", "sets")
 
 
@@ -23,22 +19,17 @@ def list_command(
     """List the problems, algorithms and sets that `onesfw solve` knows by name."""
     with sentences(traceback):
         from onesfw.arguments import nearest
+        from onesfw.cli.output import print_sheet
+        from onesfw.results.show import Sheet
 
         if kind and kind not in KINDS:
             raise ValueError(f"{kind!r} cannot be listed; choose {', '.join(KINDS)}{nearest(kind, KINDS)}")
-        # One grid for all kinds: their columns line up.
-        grid = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-        grid.add_column(no_wrap=True)
-        grid.add_column(no_wrap=True, overflow="ellipsis")
-        for place, name in enumerate([kind] if kind else KINDS):
-            if place:
-                grid.add_row()
-            grid.add_row(Text(name, style="bold"))
-            for entry, summary in LISTINGS[name]().items():
-                grid.add_row(Text(f"  {entry}"), Text(summary))
-        terminal = Console()
-        console = terminal if terminal.is_terminal else Console(width=WIDE)  # a pipe gets whole lines
-        console.print(grid)
+        rows: list[tuple[str, str]] = []  # one table for all kinds: their columns line up
+        for name in [kind] if kind else KINDS:
+            rows += [("", "")] if rows else []
+            rows.append((name, ""))
+            rows += [(f"  {entry}", summary) for entry, summary in LISTINGS[name]().items()]
+        print_sheet(Sheet("", ("", ""), rows, words=2))
 
 
 def problems() -> dict[str, str]:
@@ -56,15 +47,10 @@ def algorithms() -> dict[str, str]:
 
 
 def sets() -> dict[str, str]:
-    """The sets that can be built; the contracts they inherit from are left out."""
-    from onesfw import sets as module
+    """The sets that can be built."""
+    from onesfw.zoo import known_sets
 
-    classes = {name: getattr(module, name) for name in module.__all__}
-    return {
-        name: first_sentence(entry)
-        for name, entry in classes.items()
-        if inspect.isclass(entry) and not inspect.isabstract(entry)
-    }
+    return {name: first_sentence(entry) for name, entry in known_sets().items()}
 
 
 LISTINGS = {"problems": problems, "algorithms": algorithms, "sets": sets}

@@ -1,55 +1,46 @@
-"""A result as one JSON object."""
+"""What the commands print: tables as wide as the terminal, and errors that name the option, not the argument."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    from onesfw.results.show import Sheet
 
-from onesfw.results.jsonable import plain
-from onesfw.results.report import nonzeros, suboptimality
-from onesfw.results.result import Result
-from onesfw.results.status import Status
-from onesfw.results.trace import TRACE_FIELDS
-
-COUNTS = ("steps", "samples", "gradients", "hvps", "lmo_calls", "seconds", "evaluation_seconds", "failed_step")
-MEASURES = ("value", "value_stderr", "gap", "gap_stderr")
+WIDE = 200  # a pipe gets whole lines
 
 
-def as_json(result: Result, name: str, optimum: float | None, files: dict[str, str | None]) -> str:
-    """Everything but x, as strictly valid JSON: what was not measured, or is no finite number, is null.
-
-    With replicates, each measure is a list with one entry per replicate, and a trace column a list of lists.
-    """
-    nonzero, size = nonzeros(result)
-    states = [result.status] if isinstance(result.status, Status) else list(result.status)
-    statuses = [state.name.lower() for state in states]
-    alone = result.replicates is None
-    content: dict[str, Any] = {
-        "problem": name,
-        "sense": result.sense,
-        "algorithm": result.algorithm,
-        "replicates": result.replicates,
-        "status": statuses[0] if alone else statuses,
-        "status_text": str(states[0]) if alone else [str(state) for state in states],
-        **{field: plain(getattr(result, field)) for field in MEASURES},
-        "optimum": plain(optimum),
-        "suboptimality": None if optimum is None else plain(suboptimality(result.value, optimum, result.sense)),
-        **{field: plain(getattr(result, field)) for field in COUNTS},
-        "compile_seconds": plain(result.compile_seconds),
-        "nonzeros": plain(nonzero),
-        "size": size,
-        "trace": {field: plain(trace_column(result, field)) for field in TRACE_FIELDS},
-        **files,
-    }
-    return json.dumps(content, allow_nan=False)
+def terminal_width() -> int:
+    """The terminal's columns, or what COLUMNS says; a pipe has room for whole lines."""
+    return shutil.get_terminal_size((WIDE, 50)).columns
 
 
-def trace_column(result: Result, field: str) -> Any:
-    """A column of the trace; the −1 that pads the counts of replicates that ended early becomes null."""
-    column = np.asarray(getattr(result.trace, field))
-    if np.issubdtype(column.dtype, np.integer) and (column < 0).any():
-        column = column.astype(object)
-        column[column < 0] = None
-    return column
+def print_sheet(sheet: Sheet) -> None:
+    """Print a table; no name and no figure is ever cut."""
+    from onesfw.results.show import lines
+
+    print(lines(sheet, terminal_width()))
+
+
+def print_remark(text: str) -> None:
+    """Print a line below a table, indented, wrapped where the terminal ends."""
+    import textwrap
+
+    print(textwrap.fill(text, terminal_width(), initial_indent="  ", subsequent_indent="    "))
+
+
+@contextmanager
+def as_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Errors of the API, which begin with an argument's name, begin with the option's name instead."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        found = re.match(r"(\w+)(?=[ :=])", str(error))
+        if found is None or found[1] not in options:
+            raise
+        message = options[found[1]] + str(error)[found.end() :]
+        raise type(error)(message) from error

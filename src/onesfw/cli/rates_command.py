@@ -30,34 +30,26 @@ def rates_command(
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress bar."),
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
-    """Measure the rates of all methods in all settings; write Markdown, JSON and an interactive page."""
+    """Measure the rates of all methods in all settings; print the tables, write Markdown, JSON and a page."""
     with sentences(traceback):
         with contextlib.redirect_stdout(sys.stderr):
             import shlex
-            import time
 
-            from onesfw.arguments import whole_number
-            from onesfw.experiments.evidence import write_rates
-            from onesfw.experiments.rates import FULL, QUICK, plan_rates, run_rates
-            from onesfw.files import check_target
-            from onesfw.progress import RunsBar
+            from onesfw.cli.output import as_options, print_sheet
+            from onesfw.experiments import rates
 
-            seed = whole_number(seed, "--seed", 0, 2**32 - 1)
-            page = out / "rates.md" if markdown is None else markdown
-            others = (out / "rates.json", out / "rates.html")
-            if page.resolve() in [path.resolve() for path in others]:
-                raise ValueError(f"--markdown {page} is where another of the three files goes; name another place")
-            for path in (*others, page):
-                check_target(path)
-            begun = time.perf_counter()
-            work = plan_rates(QUICK if quick else FULL, seed)
+            command = shlex.join(["onesfw", *sys.argv[1:]])
             try:
-                with RunsBar(work.runs, not quiet) as bar:
-                    rates = run_rates(work, bar.begin)
+                with as_options({"key": "--seed", "markdown": "--markdown"}):
+                    found = rates(
+                        "quick" if quick else "full", key=seed, progress=not quiet, out=out, markdown=markdown,
+                        command=command,
+                    )  # fmt: skip
             except KeyboardInterrupt:
                 print("onesfw: interrupted; nothing was written", file=sys.stderr)
                 raise typer.Exit(INTERRUPTED) from None
-            command = shlex.join(["onesfw", *sys.argv[1:]])
-            paths = write_rates(rates, command, time.perf_counter() - begun, out, page)
-        for label, path in paths.items():
+        for sheet in found.sheets():
+            print_sheet(sheet)
+            print()
+        for label, path in found.files.items():
             print(f"{label}: {path}")

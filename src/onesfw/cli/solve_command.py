@@ -1,4 +1,4 @@
-"""`onesfw solve`: run one problem, print a table or JSON, save a plot or the result."""
+"""`onesfw solve`: run one problem, print a table or JSON, save a plot, the result or x."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import typer
 from onesfw.cli.errors import INTERRUPTED, MISTAKE, sentence, sentences
 
 if TYPE_CHECKING:
-    from onesfw.cli.problems import Task
     from onesfw.results.result import Result
+    from onesfw.zoo import Problem
 
 BROKEN_DOWN = 1
 EXAMPLES = """[bold]Examples[/bold]
@@ -26,7 +26,7 @@ onesfw solve logistic --set L2Ball --radius 2 --algorithm frank_wolfe --steps 10
 
 onesfw solve nqp --steps 1e5 --replicates 10 --seed 7
 
-onesfw solve my_problem.py --steps 1e6 --time-limit 60 --save out/result.safetensors
+onesfw solve my_problem.py --steps 1e6 --time-limit 60 --save out/result.safetensors --out out/x.csv
 
 onesfw solve my_problem.py:portfolio --json > portfolio.json
 
@@ -36,6 +36,13 @@ function that returns one, or a pair (objective, constraint).
 
 [bold]Exit codes[/bold]: 0 done, 1 a NaN or an infinity ended the run, 2 a mistake in the call, 130 Ctrl-C (the table \
 shows the last feasible iterate)."""
+OPTIONS = {
+    "key": "--seed",
+    "set_name": "--set",
+    "gap_tol": "--gap-tol",
+    "time_limit": "--time-limit",
+    **{name: f"--{name}" for name in ("steps", "algorithm", "setting", "radius", "replicates", "every", "checkpoint")},
+}
 
 
 def whole(text: str) -> int:
@@ -60,6 +67,7 @@ class Outputs:
 
     plot: Path | None
     save: Path | None
+    out: Path | None
     as_json: bool
     quiet: bool
 
@@ -70,7 +78,9 @@ class Outputs:
 
         if self.plot is not None:
             picture_ending(self.plot)
-        for path in (self.plot, self.save):
+        if self.out is not None and self.out.suffix.lower() != ".csv":
+            raise ValueError(f"--out {self.out} must end in .csv: it is a table of x's entries")
+        for path in (self.plot, self.save, self.out):
             if path is not None:
                 check_target(path)
 
@@ -94,67 +104,59 @@ def solve_command(
     float64: bool = typer.Option(False, "--float64", help="Compute in double precision."),
     plot: Path = typer.Option(None, metavar="PATH", help="Save a picture: .png, .pdf or .svg."),
     save: Path = typer.Option(None, metavar="PATH", help="Save the result, x included, for Result.load(PATH)."),
+    out: Path = typer.Option(None, metavar="PATH", help="Save x as a table, a line for each entry: .csv."),
     checkpoint: Path = typer.Option(
         None, metavar="FOLDER", help="Save the run there as it goes; run the same command again to go on after a kill."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object, x included, and nothing else."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress bar."),
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
-    """Solve a problem: a progress bar, then a table of value, gap, oracle calls and seconds."""
-    outputs = Outputs(plot, save, as_json, quiet)
+    """Solve a problem: a progress bar, then a table of value, gap, oracle calls, seconds and x's largest entries."""
+    outputs = Outputs(plot, save, out, as_json, quiet)
     with sentences(traceback):
         # Only the answer goes to stdout, whatever a user's file prints.
         with contextlib.redirect_stdout(sys.stderr):
-            from onesfw.cli.choices import choose_algorithm, in_float64, with_set
-            from onesfw.cli.problems import find_task
+            from onesfw import zoo
+            from onesfw.cli.output import as_options
 
             outputs.check()
-            task = find_task(problem)
-            recipe = choose_algorithm(task, algorithm, setting)
-            task = with_set(task, set_name, radius)
-            if float64:
-                task = in_float64(task, at_zero=recipe.step.from_zero)
-            result = run(
-                task, steps=steps, algorithm=recipe, key=seed, replicates=replicates, every=every, gap_tol=gap_tol,
-                time_limit=time_limit, progress=not (as_json or quiet), checkpoint=checkpoint,
-            )  # fmt: skip
-            optimum = find_optimum(task)
-        code = show(result, task.name, optimum, outputs)
+            found = zoo.find(problem)
+            with as_options(OPTIONS):
+                result = found.over(set_name, radius).run(
+                    steps=steps, algorithm=algorithm, setting=setting, float64=float64, key=seed,
+                    replicates=replicates, every=every, gap_tol=gap_tol, time_limit=time_limit,
+                    progress=not (as_json or quiet), checkpoint=checkpoint,
+                )  # fmt: skip
+            result = with_optimum(result, found.over(set_name, radius))
+        code = show(result, outputs)
     raise typer.Exit(code)
 
 
-def run(task: Task, **options: Any) -> Result:
-    """Minimise or maximise."""
-    from onesfw.engine.solve import maximize, minimize
+def with_optimum(result: Result, problem: Problem) -> Result:
+    """The result with F*, where it is known; the run's table matters more than a failure or a Ctrl-C in here."""
+    from dataclasses import replace
 
-    solver = minimize if task.sense == "minimize" else maximize
-    return solver(task.objective, task.constraint, task.x0, **options)
-
-
-def find_optimum(task: Task) -> float | None:
-    """F* where it is known; the run's table matters more than a failure or a Ctrl-C in here."""
     try:
-        return task.optimum()
+        return replace(result, optimum=problem.best_value())
     except KeyboardInterrupt:
-        return None
+        return result
     except Exception as error:
         print(f"onesfw: the optimum could not be found: {sentence(error)}", file=sys.stderr)
-        return None
+        return result
 
 
-def show(result: Result, name: str, optimum: float | None, outputs: Outputs) -> int:
+def show(result: Result, outputs: Outputs) -> int:
     """Print the answer, save what was asked for, and return the exit code."""
+    from onesfw.cli.output import print_sheet
+
     if not outputs.as_json:
-        from rich.console import Console
-
-        from onesfw.results.report import table
-
-        Console().print(table(result, optimum, name))
+        print_sheet(result.sheet())
     failures = []
     writers: list[tuple[str, Path | None, Callable[[Path], Any]]] = [
-        ("plot", outputs.plot, lambda path: result.plot(path, optimum=optimum)),
+        ("plot", outputs.plot, result.plot),
         ("saved", outputs.save, result.save),
+        ("x", outputs.out, result.save_x),
     ]
     written: dict[str, str | None] = {}
     for label, path, write in writers:
@@ -167,9 +169,10 @@ def show(result: Result, name: str, optimum: float | None, outputs: Outputs) -> 
         except (OSError, TypeError, ValueError) as error:
             failures.append(sentence(error))
     if outputs.as_json:
-        from onesfw.cli.output import as_json
+        import json
 
-        print(as_json(result, name, optimum, written))
+        files = {"plot": written["plot"], "saved": written["saved"], "out": written["x"]}
+        print(json.dumps({**result.as_dict(), **files}, allow_nan=False))
     else:
         for label, path_written in written.items():
             if path_written is not None:

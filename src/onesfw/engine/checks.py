@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +21,45 @@ from onesfw.sets.base import is_shape
 from onesfw.trees import DType, Tree
 
 MEMBERSHIP = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}  # how far outside K x0 may lie
+
+
+@contextmanager
+def checked_run(
+    objective: Objective,
+    constraint: ConvexSet,
+    x0: Tree | None,
+    sign: int,
+    *,
+    steps: int,
+    algorithm: Algorithm,
+    evaluate: Evaluate = None,
+    every: Every = None,
+    gap_tol: float | None = None,
+    time_limit: float | None = None,
+    callbacks: Callbacks = (),
+) -> Iterator[Run]:
+    """From a user's arguments to a checked run, in x0's precision, which holds inside the block.
+
+    The one preamble of `minimize`, `maximize`, comparisons and estimates of constants: types first, then the starting
+    point, then everything that can be found out about the run before it is compiled.
+    """
+    require_types(objective, constraint, algorithm)
+    start = starting_point(x0, constraint)
+    with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
+        yield build_run(
+            objective,
+            constraint,
+            start,
+            x0 is not None,
+            sign,
+            steps=steps,
+            algorithm=algorithm,
+            evaluate=evaluate,
+            every=every,
+            gap_tol=gap_tol,
+            time_limit=time_limit,
+            callbacks=callbacks,
+        )
 
 
 def build_run(

@@ -9,7 +9,7 @@ import numpy as np
 from onesfw.arguments import named
 from onesfw.trees import Array, HostArray
 
-Key = int | Array | HostArray
+Key = int | np.int64 | np.int32 | np.uint32 | Array | HostArray
 """An integer seed, a JAX key, or the two words of an old-style key."""
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 
-import jax
-import numpy as np
-
-from onesfw import trees
 from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
 from onesfw.arguments import whole_number
-from onesfw.engine.checks import build_run, require_types, starting_point
+from onesfw.engine.checks import checked_run
 from onesfw.engine.evaluation import Evaluate, Every
 from onesfw.engine.interrupts import keep_interrupts
 from onesfw.engine.keys import Key, as_key
@@ -167,15 +163,15 @@ def solve(
     callbacks: Callbacks,
 ) -> Result:
     """Check everything, then run in x0's precision."""
-    require_types(objective, constraint, algorithm)
     if not isinstance(checkpoint, str | os.PathLike | None):
         raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
     if replicates is not None:
         replicates = whole_number(replicates, "replicates", 1, MOST_REPLICATES)
-    start = starting_point(x0, constraint)
-    with keep_interrupts(), jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
-        run = build_run(
-            objective, constraint, start, x0 is not None, sign, steps=steps, algorithm=algorithm, evaluate=evaluate,
-            every=every, gap_tol=gap_tol, time_limit=time_limit, callbacks=callbacks,
-        )  # fmt: skip
+    with (
+        keep_interrupts(),
+        checked_run(
+            objective, constraint, x0, sign, steps=steps, algorithm=algorithm, evaluate=evaluate, every=every,
+            gap_tol=gap_tol, time_limit=time_limit, callbacks=callbacks,
+        ) as run,
+    ):  # fmt: skip
         return carry_out(run, as_key(key), replicates, bool(progress), checkpoint)

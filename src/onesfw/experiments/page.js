@@ -4,6 +4,10 @@
   const find = (id) => document.getElementById(id);
   const shown = { panel: 0, axis: "samples", measure: null, bands: true };
 
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const paint = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const colourOf = (style) => (dark.matches ? style.on_dark : style.colour);
+
   const fade = (colour, alpha) => {
     const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
     return `rgba(${r},${g},${b},${alpha})`;
@@ -25,13 +29,13 @@
         const high = pick(y.high), low = keep.map((i) => floor(y.low[i], y.mean[i]));
         bands.push({
           ...common, uid: `band-${method.name}`, x: [...pick(x), ...pick(x).reverse()], y: [...high, ...low.reverse()],
-          fill: "toself", fillcolor: fade(style.colour, 0.13), line: { width: 0 }, mode: "lines", hoverinfo: "skip", showlegend: false,
+          fill: "toself", fillcolor: fade(colourOf(style), 0.13), line: { width: 0 }, mode: "lines", hoverinfo: "skip", showlegend: false,
         });
       }
       lines.push({
         ...common, uid: `line-${method.name}`, name: method.name, x: pick(x), y: pick(y.mean), mode: "lines+markers",
-        line: { color: style.colour, dash: style.dash, width: method.name === "one_sfw" ? 3.2 : 2 },
-        marker: { color: style.colour, symbol: style.symbol, size: method.separate ? 8 : 5 },
+        line: { color: colourOf(style), dash: style.dash, width: method.name === "one_sfw" ? 3.2 : 2 },
+        marker: { color: colourOf(style), symbol: style.symbol, size: method.separate ? 8 : 5 },
         customdata: keep.map((i) => [y.low[i], y.high[i]]),
         hovertemplate: `<b>${method.name}</b><br>%{x:.3s} ${data.axes[shown.axis]}<br>mean %{y:.3g}` +
           "<br>10–90 % %{customdata[0]:.3g} to %{customdata[1]:.3g}<extra></extra>",
@@ -43,21 +47,21 @@
   function draw() {
     const panel = data.panels[shown.panel];
     const measure = panel.measures.find((m) => m.name === shown.measure) || panel.measures[0];
-    const axis = { gridcolor: "#e6e9f0", linecolor: "#8a93a6", ticks: "outside", tickcolor: "#8a93a6", zeroline: false, showline: true, mirror: false };
+    const axis = { gridcolor: paint("--grid"), linecolor: paint("--axis"), ticks: "outside", tickcolor: paint("--axis"), zeroline: false, showline: true, mirror: false };
     const lines = traces(panel, measure);
     // Powers of ten, or, where the data span hardly one, whatever ticks fit.
     const power = (name) => {
       const values = lines.flatMap((line) => line[name]), decades = Math.log10(Math.max(...values) / Math.min(...values));
       const ticks = decades > 1.5 ? { dtick: 1, exponentformat: "power" } : { tickformat: ".2~g", nticks: 8 };
-      return { type: "log", ...ticks, minor: { ticks: "outside", ticklen: 3, tickcolor: "#b8bfcd" } };
+      return { type: "log", ...ticks, minor: { ticks: "outside", ticklen: 3, tickcolor: paint("--axis") } };
     };
     const layout = {
-      uirevision: "keep", margin: { l: 78, r: 16, t: 34, b: 62 }, paper_bgcolor: "#fff", plot_bgcolor: "#fff",
-      font: { family: "system-ui, Segoe UI, Helvetica Neue, Arial, DejaVu Sans, sans-serif", size: 13, color: "#1d2433" },
+      uirevision: "keep", margin: { l: 78, r: 16, t: 34, b: 62 }, paper_bgcolor: paint("--paper"), plot_bgcolor: paint("--paper"),
+      font: { family: "system-ui, Segoe UI, Helvetica Neue, Arial, DejaVu Sans, sans-serif", size: 13, color: paint("--ink") },
       xaxis: { ...axis, ...power("x"), title: { text: data.axes[shown.axis], standoff: 10 }, uirevision: `${shown.panel}${shown.axis}` },
       yaxis: { ...axis, ...(measure.log ? power("y") : { type: "linear" }), title: { text: measure.label, standoff: 12 }, uirevision: `${shown.panel}${measure.name}` },
       legend: { x: 1.01, y: 1, xanchor: "left", font: { size: 13 }, tracegroupgap: 2, itemwidth: 44 },
-      hovermode: "closest", hoverlabel: { align: "left" },
+      hovermode: "closest", hoverlabel: { align: "left", bgcolor: paint("--paper"), bordercolor: paint("--axis"), font: { color: paint("--ink") } },
     };
     if (window.innerWidth < 760) layout.legend = { orientation: "h", y: -0.22, x: 0 };
     Plotly.react("plot", lines, layout, {
@@ -105,7 +109,7 @@
         const box = element("td", cell);
         if (place === 0 && data.styles[cell]) {
           const swatch = element("span", undefined, "swatch");
-          swatch.style.background = data.styles[cell].colour;
+          swatch.style.background = colourOf(data.styles[cell]);
           box.prepend(swatch);
           const method = panel.methods.find((m) => m.name === cell);
           if (method) box.title = `${method.summary}\n${method.citation}`;
@@ -127,14 +131,24 @@
     }
   }
 
+  // A table that does not fit says so.
+  function hints() {
+    for (const box of document.querySelectorAll(".scroll")) {
+      box.classList.remove("wide");
+      box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+    }
+  }
+
   function refresh() {
     controls();
     table();
     draw();
+    hints();
   }
 
   if (data.panels.length === 0) {
     find("plot").textContent = "No curve was finished.";
+    hints();
     return;
   }
   const settings = [...new Set(data.panels.map((panel) => panel.setting))];
@@ -152,5 +166,7 @@
   find("problem").addEventListener("change", (event) => { shown.panel = Number(event.target.value); refresh(); });
   find("problems").style.display = data.panels.length > 1 ? "" : "none";
   find("bands").addEventListener("change", (event) => { shown.bands = event.target.checked; draw(); });
+  dark.addEventListener("change", refresh);
+  window.addEventListener("resize", hints);
   refresh();
 })();

@@ -6,18 +6,20 @@ import html
 import json
 import os
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from onesfw.algorithms import ALGORITHMS
-from onesfw.experiments.compare import Comparison
-from onesfw.experiments.grids import Grid, comparison_grid
-from onesfw.experiments.runs import LABELS, LOGARITHMIC, Curve
+from onesfw.experiments.comparison import Comparison
+from onesfw.experiments.curves import LABELS, LOGARITHMIC, Curve
+from onesfw.results.jsonable import Jsonable, plain
+from onesfw.results.show import Sheet
+from onesfw.trees import Floats
 
 BAND = (0.1, 0.9)  # quantiles over the seeds
 DIGITS = 5
@@ -28,8 +30,10 @@ COLOURS = (
     "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#332288", "#882255", "#44AA99",
     "#999933", "#AA4499", "#661100", "#7A7A7A",
 )  # fmt: skip
+LEAST_LIGHT = 0.5  # of a line on a dark page
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down", "pentagon")
+NO_BREAK = "\u00a0"
 PACKAGES = ("onesfw", "jax", "numpy", "scipy")
 
 
@@ -39,12 +43,19 @@ class Section:
 
     title: str
     paragraphs: Sequence[str] = ()
-    grids: Sequence[Grid] = ()
+    sheets: Sequence[Sheet] = ()
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the page shows."""
+    """What the page shows.
+
+    Example:
+        >>> from onesfw.experiments import Report, compare
+        >>> done = compare("quadratic-face", algorithms=["one_sfw"], samples=200, seeds=2)
+        >>> Report.of(done).title
+        'Methods compared on quadratic-face'
+    """
 
     title: str
     lead: str
@@ -53,6 +64,18 @@ class Report:
     sections: Sequence[Section] = ()
     seconds: float | None = None
     versions: dict[str, str] = field(default_factory=lambda: versions())
+
+    @staticmethod
+    def of(comparisons: Sequence[Comparison], command: str = "") -> Report:
+        """The page about comparisons.
+
+        Args:
+            comparisons: what `compare` returned.
+            command: what was called, for the foot of the page.
+        """
+        title = "Methods compared on " + ", ".join(c.problem.name for c in comparisons)
+        lead = "Every method gets the same budget of samples; shown is the error of its own output."
+        return Report(title, lead, command, comparisons)
 
 
 def versions() -> dict[str, str]:
@@ -91,7 +114,24 @@ def page(report: Report) -> str:
 
 
 def write_page(report: Report, path: str | Path) -> None:
-    """Write the page whole or not at all."""
+    """Write the page: one HTML file that works offline, whole or not at all.
+
+    Args:
+        report: what it shows, `Report.of(comparisons)` for instance.
+        path: the file.
+
+    Raises:
+        OSError: where it cannot be written.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> from onesfw.experiments import Report, compare, write_page
+        >>> page = pathlib.Path(tempfile.mkdtemp()) / "page.html"
+        >>> done = compare("quadratic-face", algorithms=["one_sfw"], samples=200, seeds=2)
+        >>> write_page(Report.of(done), page)
+        >>> page.read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
+    """
     from onesfw.files import write_whole
 
     write_whole(path, page(report).encode())
@@ -107,13 +147,14 @@ def seeds_text(report: Report) -> str:
     return "; ".join(parts)
 
 
-def data_of(report: Report) -> dict[str, Any]:
+def data_of(report: Report) -> dict[str, Jsonable]:
     """What the script draws."""
     used = {curve.name for c in report.comparisons for curve in c.curves}
     names = [*ALGORITHMS, *sorted(used - set(ALGORITHMS))]
     styles = {
         name: {
             "colour": COLOURS[place % len(COLOURS)],
+            "on_dark": lighter(COLOURS[place % len(COLOURS)]),
             "dash": DASHES[place % len(DASHES)] if place else DASHES[0],
             "symbol": SYMBOLS[place % len(SYMBOLS)],
         }
@@ -123,26 +164,34 @@ def data_of(report: Report) -> dict[str, Any]:
     return {"axes": AXES, "styles": styles, "panels": [panel(c) for c in report.comparisons]}
 
 
-def panel(comparison: Comparison) -> dict[str, Any]:
+def lighter(colour: str) -> str:
+    """A colour for a dark page: what would be hard to see there is mixed with white."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    missing = LEAST_LIGHT - (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255
+    share = max(0.0, missing) / LEAST_LIGHT
+    return "#" + "".join(f"{round(part + (255 - part) * share * 0.75):02X}" for part in (red, green, blue))
+
+
+def panel(comparison: Comparison) -> dict[str, Jsonable]:
     """One subject's curves and table."""
-    grid = comparison_grid(comparison)
+    sheet = comparison.sheet()
     used = [name for name in LABELS if any(name in curve.measures for curve in comparison.curves)]
     return {
-        "name": comparison.subject.name,
-        "setting": comparison.subject.setting,
-        "summary": comparison.subject.summary,
+        "name": comparison.problem.name,
+        "setting": comparison.problem.setting,
+        "summary": comparison.problem.summary,
         "measures": [{"name": name, "label": LABELS[name], "log": name in LOGARITHMIC} for name in used],
-        "methods": [method(curve, used) for curve in comparison.curves],
+        "methods": [method(curve, used) for curve in comparison.ranked()],  # the legend in the order of the table
         "skipped": comparison.skipped,
-        "columns": grid.columns,
-        "rows": grid.rows,
-        "note": grid.note,
+        "columns": sheet.columns,
+        "rows": sheet.rows,
+        "note": sheet.note,
     }
 
 
-def method(curve: Curve, used: Sequence[str]) -> dict[str, Any]:
+def method(curve: Curve, used: Sequence[str]) -> dict[str, Jsonable]:
     """One curve: counts along x, and the mean and the band of each measure along y."""
-    places: dict[str, list[Any]] = {name: curve.counts[name].tolist() for name in AXES if name != "seconds"}
+    places = {name: plain(curve.counts[name]) for name in AXES if name != "seconds"}
     places["seconds"] = rounded(curve.seconds.mean(0))
     return {
         "name": curve.name,
@@ -154,18 +203,18 @@ def method(curve: Curve, used: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def band(values: np.ndarray) -> dict[str, list[Any]]:
+def band(values: Floats) -> dict[str, Jsonable]:
     """Mean and 10–90 % of the seeds at each point."""
     low, high = np.quantile(values, BAND, axis=0)
     return {"mean": rounded(values.mean(0)), "low": rounded(low), "high": rounded(high)}
 
 
-def rounded(values: np.ndarray) -> list[float | None]:
+def rounded(values: Floats) -> list[float | None]:
     """Numbers short enough to embed; what is not finite is null."""
     return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in np.asarray(values, np.float64)]
 
 
-def json_in_html(content: Any) -> str:
+def json_in_html(content: Jsonable) -> str:
     """JSON that cannot end the script element it stands in."""
     return json.dumps(content, allow_nan=False).replace("</", "<\\/").replace("<!--", "<\\u0021--")
 
@@ -174,7 +223,7 @@ def section_html(section: Section) -> str:
     """A section as HTML; `code` in backquotes."""
     parts = [f"<section><h2>{html.escape(section.title)}</h2>"]
     parts += [f"<p>{inline(paragraph)}</p>" for paragraph in section.paragraphs]
-    parts += [grid_html(grid) for grid in section.grids]
+    parts += [sheet_html(sheet) for sheet in section.sheets]
     return "\n".join([*parts, "</section>"])
 
 
@@ -187,16 +236,22 @@ def inline(text: str) -> str:
     return escaped
 
 
-def grid_html(grid: Grid) -> str:
+def unbroken(cell: str) -> str:
+    """A cell that is wrapped between its parts only, not inside an interval or before a standard error."""
+    kept = re.sub(r"\[[^\]]*\]", lambda interval: interval[0].replace(" ", NO_BREAK), cell)
+    return kept.replace(" ± ", f"{NO_BREAK}±{NO_BREAK}")
+
+
+def sheet_html(sheet: Sheet) -> str:
     """A table; wide ones scroll."""
 
     def line(cells: Sequence[str], tag: str) -> str:
-        kinds = [' class="word"' if place < grid.words else "" for place in range(len(cells))]
-        boxes = (f"<{tag}{kind}>{inline(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+        kinds = [' class="word"' if place < sheet.words else "" for place in range(len(cells))]
+        boxes = (f"<{tag}{kind}>{inline(unbroken(cell))}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
         return f"<tr>{''.join(boxes)}</tr>"
 
-    head = line(grid.columns, "th")
-    body = "\n".join(line(row, "td") for row in grid.rows)
-    title = f"<h3>{inline(grid.title)}</h3>" if grid.title else ""
-    note = f'<p class="note">{inline(grid.note)}</p>' if grid.note else ""
+    head = line(sheet.columns, "th")
+    body = "\n".join(line(row, "td") for row in sheet.rows)
+    title = f"<h3>{inline(sheet.title)}</h3>" if sheet.title else ""
+    note = f'<p class="note">{inline(sheet.note)}</p>' if sheet.note else ""
     return f'{title}<div class="scroll"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}'

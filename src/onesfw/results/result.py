@@ -2,69 +2,154 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
-from onesfw.results import report, result_file
+import numpy as np
+import numpy.typing as npt
+
+from onesfw.files import write_whole
+from onesfw.results import jsonable, pictures, report, result_file
+from onesfw.results.jsonable import Jsonable
+from onesfw.results.show import Sheet, Shown
+from onesfw.results.status import Status
 from onesfw.results.trace import Trace
-from onesfw.trees import Tree
+from onesfw.trees import Counts, Floats, Tree
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Shown):
     """The outcome of `minimize` or `maximize`.
 
     `x` is the paper's output: x_{T+1}, or x_o in the non-convex setting (the certified last iterate after a stop on
     `gap_tol`), or the mean of the iterates where a method returns that. `value` and `gap` belong to `x` and come from a
     full pass or from independent samples; they are None where nothing was evaluated. The trace follows x_t, or that
     mean. With replicates, x, x_last, value, gap, status and the trace have a leading axis.
+
+    Example:
+        >>> import onesfw as fw
+        >>> result = fw.zoo.get("quadratic-face").run(steps=1000)
+        >>> result.status.name, result.samples, result.x.shape
+        ('STEPS_DONE', 1000, (20,))
+        >>> print(result)  # doctest: +ELLIPSIS
+        quadratic-face: minimize by one_sfw, convex (rho=1/(t-1), eta=1/t)
+        value ...
     """
 
     x: Tree
     x_last: Tree
-    status: Any
-    value: Any
-    value_stderr: Any
-    gap: Any
-    gap_stderr: Any
-    steps: Any
-    samples: Any
-    gradients: Any
-    hvps: Any
-    lmo_calls: Any
-    seconds: Any
+    status: Status | tuple[Status, ...]
+    value: float | Floats | None
+    value_stderr: float | Floats | None
+    gap: float | Floats | None
+    gap_stderr: float | Floats | None
+    steps: int | Counts
+    samples: int | Counts
+    gradients: int | Counts
+    hvps: int | Counts
+    lmo_calls: int | Counts
+    seconds: float | Floats
     compile_seconds: float
-    evaluation_seconds: Any
+    evaluation_seconds: float | Floats
     trace: Trace
     algorithm: str
     sense: str
     replicates: int | None = None
-    failed_step: Any = None
-    """The step at which something became NaN or infinite."""
-    state: Any = field(default=None, repr=False, compare=False)
+    failed_step: int | npt.NDArray[np.object_] | None = None
+    """The step at which something became NaN or infinite; one for each replicate."""
+    problem: str = ""
+    """The problem's name, where it has one."""
+    optimum: float | None = None
+    """F*, where it is known."""
+    state: Tree = field(default=None, repr=False, compare=False)
     """The loop's last state (d_T in `state.estimate.d`, x_T in `state.previous`); not saved."""
 
-    def __str__(self) -> str:
-        return report.text(self)
+    def sheet(self) -> Sheet:
+        """The table that `print(result)` shows."""
+        return report.sheet(self)
 
-    def plot(self, path: str | Path | None = None, *, optimum: float | None = None) -> Figure:
-        """Value and gap against samples, log-log where positive; median and the middle 80 % of replicates.
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        optimum: float | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Figure:
+        """Value and gap against samples; with replicates the median and the middle 80 %.
 
         Args:
             path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
-            optimum: the optimal value, if known: the distance to it is drawn in place of the value.
+            optimum: the optimal value, if known: the distance to it is drawn in place of the value. None for the
+                result's own.
+            ax: axes to draw on: one for the value alone, a pair for value and gap; None makes a new figure.
+
+        Returns:
+            The figure.
+
+        Raises:
+            ValueError: where the path has another ending, or nothing was evaluated and the picture would be empty.
+            TypeError: where `ax` are no axes.
+
+        Example:
+            >>> import onesfw as fw
+            >>> figure = fw.zoo.get("quadratic-face").run(steps=100, every="log").plot()
+            >>> [axes.get_title() for axes in figure.axes]
+            ['value', 'Frank-Wolfe gap']
         """
-        return report.plot(self, path, optimum)
+        return pictures.plot(self, path, optimum, ax)
 
     def save(self, path: str | Path) -> None:
-        """Write the result to a safetensors file, whole or not at all; `Result.load` reads it back."""
+        """Write the result to a safetensors file, whole or not at all; `Result.load` reads it back.
+
+        Args:
+            path: the file; its folder is made where it is missing.
+
+        Raises:
+            OSError: where it cannot be written.
+            TypeError: where x holds nodes other than dicts, lists, tuples and arrays.
+        """
         result_file.save_result(self, path)
 
-    @staticmethod
-    def load(path: str | Path) -> Result:
-        """Read a saved result; a damaged or foreign file raises a ValueError and executes nothing."""
-        return result_file.read_result(path, Result)
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a saved result; a damaged or foreign file raises a ValueError and executes nothing.
+
+        Args:
+            path: what `save` wrote.
+
+        Raises:
+            FileNotFoundError: where there is no such file.
+            ValueError: where the file is damaged, or something else.
+        """
+        return result_file.read_result(path, cls)
+
+    def as_dict(self) -> dict[str, Jsonable]:
+        """Everything, x and the trace included, as JSON has it: what was not measured, or is not finite, is None.
+
+        Example:
+            >>> import json, onesfw as fw
+            >>> content = fw.zoo.get("quadratic-face").run(steps=10).as_dict()
+            >>> content["problem"], len(json.loads(json.dumps(content))["x"])
+            ('quadratic-face', 20)
+        """
+        return jsonable.result_content(self)
+
+    def save_x(self, path: str | Path) -> None:
+        """Write x as CSV, a line for each entry: its place and its value.
+
+        A vector has the columns `index` and `value`, a matrix `row`, `column` and `value`; a tree has `part` before
+        them, replicates have `replicate`.
+
+        Args:
+            path: the file; its folder is made where it is missing.
+
+        Raises:
+            OSError: where it cannot be written.
+        """
+        write_whole(path, jsonable.entries_table(self.x, self.replicates).encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "onesfw.result", 1
 NOT_SAVED = ("state",)
+Kind = TypeVar("Kind", bound="Result")
 
 
 def save_result(result: Result, path: str | Path) -> None:
@@ -45,7 +46,7 @@ def save_result(result: Result, path: str | Path) -> None:
     write_tensors(path, FORMAT, VERSION, content, tensors)
 
 
-def read_result(path: str | Path, kind: type[Result]) -> Result:
+def read_result(path: str | Path, kind: type[Kind]) -> Kind:
     """What `save_result` wrote, as a `kind`; the arrays come back as NumPy arrays of the same dtypes.
 
     A missing path raises FileNotFoundError, a folder IsADirectoryError, and a damaged or foreign file ValueError.

@@ -1,21 +1,85 @@
-"""Tables for the terminal, the page and the notebook: one way to lay out names and figures, drawn by Rich."""
+"""Tables for the terminal, the page and the notebook: one way to lay out names and figures, drawn by Rich.
+
+`Sheet` is a table of words, `Shown` what every result of the library has in common: a printed table, a picture, HTML
+in a notebook, and a file.
+"""
 
 from __future__ import annotations
 
+import abc
 import base64
 import html
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
+__all__ = ["Sheet", "Shown", "as_html", "as_text", "axes_of", "boxed", "grid", "lines", "markdown"]
+
 WIDTH = 100  # of a printed table, at most
 MOST_TITLE = 78  # a longer title is wrapped at the table's width
-PICTURE_DPI = 80
+PICTURE_DPI = 60  # of the small picture in a notebook
+GAP = 2  # blanks between columns
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of words: what is numeric was formatted where it was made.
+
+    Example:
+        >>> from onesfw.results.show import Sheet, lines
+        >>> print(lines(Sheet("Two methods", ("method", "error"), [("one_sfw", "0.5"), ("svrf", "12")])))
+        Two methods
+        method   error
+        one_sfw    0.5
+        svrf        12
+    """
+
+    title: str
+    columns: Sequence[str]
+    """The heads; empty ones leave the head line out."""
+    rows: Sequence[Sequence[str]] = ()
+    note: str = ""
+    words: int = 1
+    """How many of the first columns hold words, not figures: they stand to the left, and may be wrapped."""
+
+
+class Shown(abc.ABC):
+    """What every result has in common: it prints as a table, draws itself, shows HTML in a notebook, saves and loads.
+
+    A result says what its table holds (`sheet`), and has `plot`, `save` and `load`; the rest follows from them.
+    """
+
+    @abc.abstractmethod
+    def sheet(self) -> Sheet:
+        """The table that is printed, and shown in a notebook."""
+
+    @abc.abstractmethod
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """The picture; saved under `path` where one is given."""
+
+    @abc.abstractmethod
+    def save(self, path: str | Path) -> None:
+        """Write the result to a file, whole or not at all."""
+
+    @classmethod
+    @abc.abstractmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a saved result; a damaged or foreign file raises a ValueError and executes nothing."""
+
+    def __str__(self) -> str:
+        return lines(self.sheet())
+
+    def _repr_html_(self) -> str:
+        """The table with a small picture beside it, as notebooks ask for it."""
+        sheet = self.sheet()
+        return as_html(sheet.title, sheet.columns, sheet.rows, self.plot(), sheet.note, words=sheet.words)
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
@@ -23,18 +87,27 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1
 
     Args:
         columns: the heads; empty ones leave the head line out.
-        rows: the cells.
-        left: how many columns, from the first on, hold words.
+        rows: the cells; a row may be shorter than the heads.
+        left: how many columns, from the first on, hold words, which may be wrapped.
 
     Returns:
         What `as_text` prints.
+
+    Example:
+        >>> from onesfw.results.show import as_text, grid
+        >>> print(as_text(grid(("radius", "loss"), [("1", "0.25"), ("10", "0.125")])))
+        radius   loss
+        1        0.25
+        10      0.125
     """
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, show_header=any(columns), pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, show_header=any(columns), pad_edge=False, padding=(0, GAP, 0, 0))
+    # The last column of words gives way on a narrow terminal; names before it, and figures, stay whole.
     for place, name in enumerate(columns):
-        table.add_column(Text(name), justify="left" if place < left else "right", no_wrap=place > 0, overflow="fold")
+        whole = place >= left or (place == 0 and len(columns) > 1)
+        table.add_column(Text(name), justify="left" if place < left else "right", no_wrap=whole, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
@@ -54,7 +127,12 @@ def boxed(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def as_text(table: Table, width: int = WIDTH) -> str:
-    """A table as plain text, without trailing blanks."""
+    """A table as plain text, without trailing blanks.
+
+    Args:
+        table: what `grid` returned.
+        width: of the longest line.
+    """
     from rich.console import Console
 
     console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
@@ -63,7 +141,100 @@ def as_text(table: Table, width: int = WIDTH) -> str:
     return "\n".join(line.rstrip() for line in printed.get().rstrip("\n").splitlines())
 
 
-def as_html(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], figure: Figure | None = None) -> str:
+def lines(sheet: Sheet, width: int = WIDTH) -> str:
+    """A sheet as plain text of at most `width` columns: title, table, note.
+
+    Where the figures do not fit side by side, the columns that are left over follow in a second table under the same
+    names, so that no figure is cut and none is missing.
+
+    Args:
+        sheet: the table.
+        width: of the longest line; a name or a figure that is longer still stays whole.
+
+    Example:
+        >>> from onesfw.results.show import Sheet, lines
+        >>> print(lines(Sheet("", ("method", "error", "seconds"), [("one_sfw", "0.0012", "0.25")]), width=20))
+        method    error
+        one_sfw  0.0012
+        <BLANKLINE>
+        method   seconds
+        one_sfw     0.25
+    """
+    parts = [] if not sheet.title else [wrapped(sheet.title, width)]
+    tables = []
+    for places in blocks(sheet, width):
+        rows = [[row[place] for place in places if place < len(row)] for row in sheet.rows]
+        columns = [sheet.columns[place] for place in places]
+        least = sum(widest(sheet, place) + GAP for place in places if place == 0 or place >= sheet.words)
+        tables.append(as_text(grid(columns, rows, left=sheet.words), max(width, least)))
+    parts.append("\n\n".join(tables))
+    if sheet.note:
+        parts.append("\n".join(wrapped(line, width) for line in sheet.note.splitlines()))
+    return "\n".join(parts)
+
+
+def blocks(sheet: Sheet, width: int) -> list[list[int]]:
+    """Which columns stand side by side: the words in every block, and as many figures as fit."""
+    words = list(range(min(sheet.words, len(sheet.columns))))
+    taken = sum(widest(sheet, place) + GAP for place in words)
+    found: list[list[int]] = []
+    room = 0
+    for place in range(len(words), len(sheet.columns)):
+        needed = widest(sheet, place) + GAP
+        if not found or needed > room:
+            found.append([*words])
+            room = width + GAP - taken
+        found[-1].append(place)
+        room -= needed
+    return found or [words]
+
+
+def widest(sheet: Sheet, place: int) -> int:
+    """The length of the longest cell of a column."""
+    from rich.cells import cell_len
+
+    return max(cell_len(row[place]) for row in (sheet.columns, *sheet.rows) if place < len(row))
+
+
+def wrapped(text: str, width: int) -> str:
+    """A paragraph in lines of at most `width` characters; words stay whole."""
+    import textwrap
+
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def markdown(sheet: Sheet, heading: str = "###") -> str:
+    """A sheet as Markdown, under its title.
+
+    Args:
+        sheet: the table.
+        heading: what stands before the title.
+
+    Example:
+        >>> from onesfw.results.show import Sheet, markdown
+        >>> print(markdown(Sheet("", ("a", "b"), [("x", "1")])), end="")
+        | a | b |
+        |---|---|
+        | x | 1 |
+    """
+    parts = [f"{heading} {sheet.title}", ""] if sheet.title else []
+    parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in sheet.columns) + " |")
+    parts.append("|" + "---|" * len(sheet.columns))
+    parts += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in sheet.rows]
+    if sheet.note:
+        parts += ["", sheet.note]
+    return "\n".join(parts) + "\n"
+
+
+def as_html(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    figure: Figure | None = None,
+    note: str = "",
+    *,
+    words: int = 1,
+) -> str:
     """A table with a small picture beside it, for notebooks: one piece of HTML that needs nothing else.
 
     Args:
@@ -71,17 +242,30 @@ def as_html(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], f
         columns: the heads; empty ones leave the head line out.
         rows: the cells.
         figure: drawn to the right of the table.
+        note: lines below the table.
+        words: how many of the first columns hold words; the others stand to the right.
+
+    Example:
+        >>> from onesfw.results.show import as_html
+        >>> "<td" in as_html("One row", ("", ""), [("value", "1 < 2")])
+        True
     """
-    head = "".join(f'<th style="text-align:left">{html.escape(name)}</th>' for name in columns)
+
+    def cell(tag: str, place: int, text: str) -> str:
+        side = "left" if place < words else "right"
+        return (
+            f'<{tag} style="text-align:{side};white-space:pre-wrap;padding:1px 0.8em 1px 0">{html.escape(text)}</{tag}>'
+        )
+
+    head = "".join(cell("th", place, name) for place, name in enumerate(columns))
     head = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
-    lines = "".join(
-        "<tr>" + "".join(f'<td style="text-align:left">{html.escape(cell)}</td>' for cell in row) + "</tr>"
-        for row in rows
-    )
+    body = "".join("<tr>" + "".join(cell("td", place, c) for place, c in enumerate(row)) + "</tr>" for row in rows)
+    below = "".join(f"<div>{html.escape(line)}</div>" for line in note.splitlines())
     picture = "" if figure is None else f'<img alt="{html.escape(title)}" src="{inline(figure)}">'
+    table = f"<table>{head}<tbody>{body}</tbody></table>"
     return (
         '<div class="onesfw" style="display:flex;gap:1.5em;align-items:flex-start;flex-wrap:wrap">'
-        f"<div><strong>{html.escape(title)}</strong><table>{head}<tbody>{lines}</tbody></table></div>{picture}</div>"
+        f'<div style="max-width:32em"><strong>{html.escape(title)}</strong>{table}{below}</div>{picture}</div>'
     )
 
 

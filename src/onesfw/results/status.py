@@ -6,7 +6,13 @@ from enum import Enum
 
 
 class Status(Enum):
-    """Why a run ended. `status.value` is a sentence with advice."""
+    """Why a run ended. `status.value` is a sentence with advice.
+
+    Example:
+        >>> import onesfw as fw
+        >>> print(fw.Status.STEPS_DONE)
+        All steps were done.
+    """
 
     STEPS_DONE = "All steps were done."
     GAP_REACHED = "The upper confidence limit of the Frank-Wolfe gap fell below gap_tol."

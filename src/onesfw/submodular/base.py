@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from onesfw.engine.keys import Key
 from onesfw.submodular.matroids import Matroid
 from onesfw.trees import Array, Tree
 
@@ -20,8 +21,6 @@ MOST_ENUMERATED = 20
 CONFIDENCE = 1.6448536269514722  # one-sided 95 %
 Chosen = Collection[int] | np.ndarray
 """A set: a collection of indices, or a mask of length n."""
-Key = int | np.integer | Array
-"""An integer seed or a JAX key."""
 
 
 class Estimate(NamedTuple):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onesfw.arguments import number
-from onesfw.engine.keys import generator
+from onesfw.engine.keys import Key, generator
 from onesfw.sets import Knapsack
-from onesfw.submodular.base import Key, as_point
+from onesfw.submodular.base import as_point
 from onesfw.submodular.matroids import Grouping, Matroid
 
 Limit = Knapsack | Matroid

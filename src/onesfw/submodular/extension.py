@@ -13,11 +13,11 @@ from jax import lax
 
 from onesfw import trees
 from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS, UNBIASED
-from onesfw.engine.keys import as_key
+from onesfw.engine.keys import Key, as_key
 from onesfw.engine.programs import Program
 from onesfw.estimators import Hessian
 from onesfw.objectives.base import Objective, Surrogate, step_key, surrogate
-from onesfw.submodular.base import Function, Key, Source
+from onesfw.submodular.base import Function, Source
 from onesfw.trees import Array, Tree
 
 SLICE = 64  # ω that a full pass works on at once

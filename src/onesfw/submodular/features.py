@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from onesfw.arguments import choose, number
+from onesfw.engine.keys import Key
 from onesfw.objectives.indices import uniform_index
-from onesfw.submodular.base import Chosen, Function, Judge, Key, Source, State, as_mask
+from onesfw.submodular.base import Chosen, Function, Judge, Source, State, as_mask
 from onesfw.submodular.certificates import ByMarginals
 from onesfw.submodular.extension import TracedSource
 from onesfw.submodular.matroids import Matroid

@@ -22,8 +22,8 @@ from onesfw.data.table_rows import (
     row_ending,
 )
 from onesfw.data.tables import is_number
-from onesfw.engine.keys import seed_of
-from onesfw.submodular.base import Function, Key
+from onesfw.engine.keys import Key, seed_of
+from onesfw.submodular.base import Function
 from onesfw.submodular.coverage import Coverage
 from onesfw.submodular.facility import FacilityLocation, default_neighbors, similarities
 from onesfw.submodular.features import FeatureBased

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from onesfw.arguments import choose, number, whole_number
-from onesfw.engine.keys import generator, seed_of
-from onesfw.submodular.base import Function, Key, State
+from onesfw.engine.keys import Key, generator, seed_of
+from onesfw.submodular.base import Function, State
 from onesfw.submodular.matroids import Builder, Matroid
 
 METHODS = ("lazy", "plain", "stochastic")

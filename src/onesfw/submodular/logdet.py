@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from onesfw.engine.keys import seed_of
+from onesfw.engine.keys import Key, seed_of
 from onesfw.sets.host import on_host
-from onesfw.submodular.base import Chosen, Function, Judge, Key, Source, State, as_mask
+from onesfw.submodular.base import Chosen, Function, Judge, Source, State, as_mask
 from onesfw.submodular.certificates import ByMarginals
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.row_functions import LARGEST

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from onesfw.engine.keys import generator, seed_of
-from onesfw.submodular.base import Function, Key, as_point
+from onesfw.engine.keys import Key, generator, seed_of
+from onesfw.submodular.base import Function, as_point
 from onesfw.submodular.matroids import Grouping, Matroid
 
 WHOLE = 1e-9  # an entry this near to 0 or 1 counts as whole

@@ -10,10 +10,10 @@ import numpy as np
 
 from onesfw.algorithms import DR_SUBMODULAR, Algorithm
 from onesfw.arguments import choose, whole_number
-from onesfw.engine.keys import seed_of
+from onesfw.engine.keys import Key, seed_of
 from onesfw.progress import ProgressBar
 from onesfw.results.trace import Trace
-from onesfw.submodular.base import Estimate, Function, Judge, Key, Source
+from onesfw.submodular.base import Estimate, Function, Judge, Source
 from onesfw.submodular.greedy import check_pair
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.rounding import SwapRounding, deterministic_pipage, grouped, pipage, swap_round

@@ -12,19 +12,20 @@ length); and b = S·(biases of the gradient term and of Δ̃, per length). From 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, NONCONVEX
 from onesfw.arguments import choose, number
 from onesfw.theory.constants import Constants
+from onesfw.trees import Counts, Floats
 
 FORMS = ("homogeneous", "paper")
 CORRECTIONS = ("hessian", "difference")
 EXPONENTS = {CONVEX: 1.0, NONCONVEX: 2 / 3, DR_SUBMODULAR: 1.0}
+Steps = float | Sequence[float] | Counts | Floats  # a step number, or an array of them
 MOST_STEPS = 10**300  # beyond, a step number is no floating-point number
 
 
@@ -42,6 +43,14 @@ class Bounds:
     `correction` is `one_sfw`'s: None for Algorithm 2 on oblivious objectives and "hessian" on the others (Lemma 2), or
     "difference" (Lemma 3 where samples depend on x, Algorithm 2 again where they do not). "importance" has no theorem:
     its variance depends on the weights p(z; y)/p(z; x), which no assumption bounds.
+
+    Example:
+        >>> from onesfw import theory
+        >>> bounds = theory.Bounds(theory.Constants(G=1.0, L=1.0, D=1.0))
+        >>> bounds.convex(100) > bounds.convex(10_000) > 0
+        True
+        >>> bounds.at(bounds.steps_for(0.5)) <= 0.5
+        True
     """
 
     constants: Constants
@@ -117,18 +126,26 @@ class Bounds:
         slack = 2 - 2**-exponent - exponent
         return self.homogeneous(span, slack, exponent) if self.form == "homogeneous" else self.printed(span, slack)
 
-    def gradient_error(self, t: Any, setting: str = CONVEX, alpha: float | None = None) -> Any:
-        """E‖∇F(x_t) − d_t‖² ≤ C t^(−α): Lemmas 2 and 3, at a step or an array of steps t = 1, 2, …"""
+    def gradient_error(self, t: Steps, setting: str = CONVEX, alpha: float | None = None) -> float | Floats:
+        """E‖∇F(x_t) − d_t‖² ≤ C t^(−α): Lemmas 2 and 3.
+
+        Args:
+            t: a step, or an array of steps 1, 2, …
+            setting, alpha: as for `error_constant`.
+
+        Returns:
+            A number for a number, an array for an array.
+        """
         constant = self.error_constant(setting, alpha)
         return plain(constant * step_numbers(t, "t") ** -(EXPONENTS[setting] if alpha is None else alpha))
 
-    def convex(self, steps: Any) -> Any:
+    def convex(self, steps: Steps) -> float | Floats:
         """E F(x_{T+1}) − F* ≤ 2D√C/√T + L̄D²(1 + ln T)/(2T), for convex F after T steps (Theorem 1; Theorem 4.1)."""
         steps, c = step_numbers(steps, "steps"), self.constants
         noise = 2 * c.D * math.sqrt(self.error_constant(CONVEX)) / np.sqrt(steps)
         return plain(noise + self.smoothness * c.D**2 * (1 + np.log(steps)) / (2 * steps))
 
-    def nonconvex(self, steps: Any) -> Any:
+    def nonconvex(self, steps: Steps) -> float | Floats:
         """E gap(x_o) ≤ (2B + 3D√C/2)/T^(1/3) + L̄D²/(2T^(2/3)), for any smooth F (Theorem 2; Theorem 4.2).
 
         gap(x) = max over v in K of ⟨∇F(x), x − v⟩. 2B stands for F(x_1) − min F, so that a constant added to F̃ counts.
@@ -138,7 +155,7 @@ class Bounds:
         noise = 3 * c.D * math.sqrt(self.error_constant(NONCONVEX)) / 2
         return plain((start + noise) / np.cbrt(steps) + self.smoothness * c.D**2 / (2 * np.cbrt(steps) ** 2))
 
-    def dr_submodular(self, steps: Any) -> Any:
+    def dr_submodular(self, steps: Steps) -> float | Floats:
         """(1 − 1/e) F* − E F(x_{T+1}) ≤ 4R√C/√T + L̄R²/(2T), for monotone DR-submodular F (Theorem 3; Theorem 4.3).
 
         x_1 = 0 and F(0) ≥ 0; F and the constants are needed on conv(K ∪ {0}), and K in the non-negative orthant.
@@ -147,10 +164,10 @@ class Bounds:
         noise = 4 * radius * math.sqrt(self.error_constant(DR_SUBMODULAR)) / np.sqrt(steps)
         return plain(noise + self.smoothness * radius**2 / (2 * steps))
 
-    def at(self, steps: Any, setting: str = CONVEX) -> Any:
+    def at(self, steps: Steps, setting: str = CONVEX) -> float | Floats:
         """The bound of the theorem for that setting."""
         choose(setting, EXPONENTS, "setting")
-        theorems: dict[str, Callable[[Any], Any]] = {
+        theorems: dict[str, Callable[[Steps], float | Floats]] = {
             CONVEX: self.convex, NONCONVEX: self.nonconvex, DR_SUBMODULAR: self.dr_submodular
         }  # fmt: skip
         return theorems[setting](steps)
@@ -163,14 +180,14 @@ class Bounds:
         """
         epsilon = number(epsilon, "epsilon", 0, strict=True)
         high = 1
-        while self.at(high, setting) > epsilon:
+        while float(self.at(high, setting)) > epsilon:
             high *= 2
             if high > MOST_STEPS:
                 raise ValueError(f"epsilon={epsilon:g} would take more than 1e300 steps by the {self.form} constant")
         low = high // 2  # not enough, or 0
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.at(middle, setting) <= epsilon else (middle, high)
+            low, high = (low, middle) if float(self.at(middle, setting)) <= epsilon else (middle, high)
         return high
 
     def homogeneous(self, span: float, slack: float, exponent: float) -> float:
@@ -210,7 +227,7 @@ class Bounds:
 
     def common(self, name: str) -> float:
         """The paper's one constant for F̃ and log p."""
-        own = getattr(self.constants, name)
+        own: float = getattr(self.constants, name)
         return own if self.constants.oblivious else max(own, self.constants.of_score(name))
 
     def radius(self) -> float:
@@ -218,7 +235,7 @@ class Bounds:
         return self.constants.known("R", "the dr_submodular setting")
 
 
-def step_numbers(steps: Any, argument: str) -> np.ndarray:
+def step_numbers(steps: Steps, argument: str) -> Floats:
     """Step numbers as floats, or a sentence."""
     try:
         numbers = np.asarray(steps, np.float64)
@@ -229,6 +246,6 @@ def step_numbers(steps: Any, argument: str) -> np.ndarray:
     return numbers
 
 
-def plain(values: np.ndarray) -> Any:
+def plain(values: Floats) -> float | Floats:
     """A number for a number, an array for an array."""
     return float(values) if np.ndim(values) == 0 else values

@@ -22,6 +22,14 @@ class Constants:
     that is left out is taken equal to its partner, as the paper does.
 
     For the dr_submodular setting the constants must hold on conv(K ∪ {0}), where its iterates live.
+
+    Raises:
+        TypeError, ValueError: where a constant is no finite number of at least 0.
+
+    Example:
+        >>> from onesfw import theory
+        >>> theory.Constants(G=2, L=1, D=1.5).D
+        1.5
     """
 
     G: float
@@ -58,12 +66,12 @@ class Constants:
 
     def known(self, name: str, reason: str) -> float:
         """A constant that may have been left out, or a sentence that says what needs it."""
-        value = getattr(self, name)
+        value: float | None = getattr(self, name)
         if value is None:
             raise ValueError(f"{reason} needs {name}, {SIZES[name]}; pass {name}= to Constants")
         return value
 
     def of_score(self, name: str) -> float:
         """The constant `score_{name}` of log p, or its partner's where it was left out."""
-        own = getattr(self, f"score_{name}")
+        own: float | None = getattr(self, f"score_{name}")
         return self.known(name, "a score's constant") if own is None else own

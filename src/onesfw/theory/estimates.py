@@ -7,40 +7,48 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onesfw import capabilities, trees
-from onesfw.algorithms import CONVEX, DR_SUBMODULAR, one_sfw
+from onesfw.algorithms import CONVEX, DR_SUBMODULAR, MAXIMISED, one_sfw
 from onesfw.arguments import whole_number
-from onesfw.engine.checks import check_continuous_greedy, member, require_types, starting_point
+from onesfw.engine.checks import checked_run
 from onesfw.engine.keys import as_key
 from onesfw.objectives import FiniteSum, Objective, Surrogate
 from onesfw.sets import ConvexSet
 from onesfw.theory.constants import Constants
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, Counts, Tree
 
 POWER_ITERATIONS = 12
 SLICE_BYTES = 1 << 22
+Reals = npt.NDArray[np.float32] | npt.NDArray[np.float64]  # in x's dtype
 MOMENTS = {"score_G": 4, "score_L": 2}  # Assumptions 3 and 4 bound these of the score, not its maximum
 
 
 class EstimateWarning(UserWarning):
-    """The constants are maxima over a sample, so that a bound computed from them is an estimate, not a guarantee."""
+    """The constants are maxima over a sample, so that a bound computed from them is an estimate, not a guarantee.
+
+    Example:
+        >>> from onesfw import theory
+        >>> issubclass(theory.EstimateWarning, UserWarning)
+        True
+    """
 
 
 class Chances(NamedTuple):
     """The random numbers behind the points, and the rows of a finite sum to look at."""
 
-    directions: np.ndarray
-    weights: np.ndarray
-    scales: np.ndarray
-    probe: np.ndarray
+    directions: Reals
+    weights: Reals
+    scales: Reals
+    probe: Reals
     """where power iterations start"""
-    rows: np.ndarray
+    rows: Counts
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ def estimate(
     setting: str = CONVEX,
     points: int = 64,
     samples: int = 1_000,
-    key: Any = 0,
+    key: int | Array = 0,
 ) -> Constants:
     """The constants of a problem, as maxima over points of K and draws of z; emits an `EstimateWarning`.
 
@@ -91,17 +99,30 @@ def estimate(
         points: how many points of K.
         samples: how many draws of z at each point; a finite sum of no more rows is gone through row by row.
         key: an integer seed or a JAX key.
+
+    Returns:
+        The constants, for `Bounds`.
+
+    Raises:
+        TypeError: where an argument is something else, or the objective has neither an integrand nor a log-density.
+        ValueError: where x0 or the set does not fit, or a derivative overflows inside K.
+
+    Example:
+        >>> import warnings
+        >>> from onesfw import theory, zoo
+        >>> problem = zoo.get("quadratic-face")
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", theory.EstimateWarning)
+        ...     constants = theory.estimate(problem.objective, problem.constraint, points=4, samples=50)
+        >>> round(constants.D, 3), constants.G > 0
+        (1.414, True)
     """
-    require_types(objective, constraint, one_sfw(setting))
     points, samples = whole_number(points, "points", 1), whole_number(samples, "samples", 1)
-    start = starting_point(x0, constraint)
-    with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
-        x = member(start, x0 is not None, constraint)
-        if setting == DR_SUBMODULAR:
-            check_continuous_greedy(x, x0 is not None, constraint, setting, None)
+    sign, algorithm = -1 if setting in MAXIMISED else 1, one_sfw(setting)
+    with checked_run(objective, constraint, x0, sign, steps=1, algorithm=algorithm, evaluate=False) as run:
+        x = run.x0
         if not {capabilities.OBLIVIOUS, capabilities.DENSITY} & set(objective.offers):
             raise TypeError(f"estimate needs an integrand or a log-density, which {type(objective).__name__} has not")
-        objective.check(trees.shapes(x), 1)
         seed = as_key(key)
         # A function made anew, so that JAX forgets the program, and what the objective captured, with it.
         program = jax.jit(partial(measure, points=points, samples=samples, towards_zero=setting == DR_SUBMODULAR))
@@ -139,7 +160,7 @@ def roll(key: Array, x: Tree, points: int, rows: int, samples: int) -> Chances:
 
 
 def measure(
-    objective: Any,
+    objective: Objective,
     constraint: ConvexSet,
     x: Tree,
     key: Array,
@@ -185,7 +206,8 @@ def measure(
         }
 
     members = jax.tree.map(lambda leaf: leaf[:points], spread(constraint, x, chances, towards_zero))
-    return jax.tree.map(jnp.max, jax.lax.map(at_point, members))
+    found: dict[str, Array] = jax.tree.map(jnp.max, jax.lax.map(at_point, members))
+    return found
 
 
 def spread(constraint: ConvexSet, x: Tree, chances: Chances, towards_zero: bool) -> Tree:
@@ -226,7 +248,8 @@ def largest(operator: Callable[[Tree], Tree], u: Tree) -> Array:
         return unit(image, v), jnp.maximum(best, norm(image))
 
     first = unit(u, u)
-    return jax.lax.fori_loop(0, POWER_ITERATIONS, advance, (first, jnp.zeros((), trees.dtype_of(u))))[1]
+    found: Array = jax.lax.fori_loop(0, POWER_ITERATIONS, advance, (first, jnp.zeros((), trees.dtype_of(u))))[1]
+    return found
 
 
 def unit(v: Tree, otherwise: Tree) -> Tree:

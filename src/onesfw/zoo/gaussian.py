@@ -8,7 +8,7 @@ import numpy as np
 
 from onesfw.objectives import NonOblivious
 from onesfw.sets import Simplex
-from onesfw.trees import Array
+from onesfw.trees import Array, Floats
 from onesfw.zoo.base import Optimum, Problem
 from onesfw.zoo.optima import convex_optimum, project_to_simplex, simplex_gap
 
@@ -36,11 +36,13 @@ def gaussian(name: str, summary: str) -> Problem:
         near, far = jnp.asarray(a, x.dtype), jnp.asarray(b, x.dtype)
         return jnp.sum((x - near) ** 2) / 2 + jnp.sum((z - far) ** 2) / 2
 
-    def value(x: np.ndarray) -> np.ndarray:
-        return np.sum((x - a) ** 2 + (x - b) ** 2, -1) / 2 + d * s**2 / 2
+    def value(x: Floats) -> Floats:
+        found: Floats = np.sum((x - a) ** 2 + (x - b) ** 2, -1) / 2 + d * s**2 / 2
+        return found
 
-    def gradient(x: np.ndarray) -> np.ndarray:
-        return 2 * x - a - b
+    def gradient(x: Floats) -> Floats:
+        found: Floats = 2 * x - a - b
+        return found
 
     def solve() -> Optimum:
         return convex_optimum(value, gradient, project_to_simplex, simplex_gap, 2.0, np.full(d, 1 / d))

@@ -6,7 +6,7 @@ import numpy as np
 
 from onesfw.objectives import FiniteSum
 from onesfw.sets import L1Ball
-from onesfw.trees import Array
+from onesfw.trees import Array, Floats
 from onesfw.zoo.base import Optimum, Problem
 from onesfw.zoo.optima import convex_optimum, l1_ball_gap, project_to_l1_ball
 
@@ -31,11 +31,13 @@ def interpolation(name: str, summary: str) -> Problem:
     weights[:3] = 1.0, -0.5, 0.5
     targets = rows @ weights
 
-    def value(x: np.ndarray) -> np.ndarray:
-        return ((x - weights) @ rows.T) ** 2 @ np.full(n, 0.5 / n)
+    def value(x: Floats) -> Floats:
+        found: Floats = ((x - weights) @ rows.T) ** 2 @ np.full(n, 0.5 / n)
+        return found
 
-    def gradient(x: np.ndarray) -> np.ndarray:
-        return ((x - weights) @ rows.T) @ rows / n
+    def gradient(x: Floats) -> Floats:
+        found: Floats = ((x - weights) @ rows.T) @ rows / n
+        return found
 
     def solve() -> Optimum:
         return convex_optimum(

@@ -7,7 +7,7 @@ import numpy as np
 
 from onesfw.objectives import FiniteSum
 from onesfw.sets import L1Ball
-from onesfw.trees import Array
+from onesfw.trees import Array, Floats
 from onesfw.zoo.base import Problem
 from onesfw.zoo.optima import convex_optimum, l1_ball_gap, project_to_l1_ball
 
@@ -30,7 +30,7 @@ def wide(name: str, summary: str) -> Problem:
     return logistic_problem(name, summary, *breast_cancer_rows(), 50.0)
 
 
-def breast_cancer_rows() -> tuple[np.ndarray, np.ndarray]:
+def breast_cancer_rows() -> tuple[Floats, Floats]:
     """Standardised rows, and labels +1 for benign, −1 for malignant tumours."""
     from sklearn.datasets import load_breast_cancer
 
@@ -50,7 +50,7 @@ def generated(name: str, summary: str) -> Problem:
     return logistic_problem(name, summary, rows, labels, 3.0)
 
 
-def generated_rows(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def generated_rows(n: int, d: int, seed: int) -> tuple[Floats, Floats]:
     """Gaussian rows a_i, and labels ±1 drawn with P(y = 1) = 1/(1 + exp(−a·w)), w = (2, −1.5, 1, −1, 0.5, 0, …)."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((n, d))
@@ -65,16 +65,18 @@ def logistic_loss(x: Array, row: tuple[Array, Array]) -> Array:
     return jnp.logaddexp(0.0, -y * (a @ x))
 
 
-def logistic_problem(name: str, summary: str, rows: np.ndarray, labels: np.ndarray, radius: float) -> Problem:
+def logistic_problem(name: str, summary: str, rows: Floats, labels: Floats, radius: float) -> Problem:
     """The problem on given rows and labels ±1."""
     n, d = rows.shape
     signed = rows * labels[:, None]
 
-    def value(x: np.ndarray) -> np.ndarray:
-        return np.logaddexp(0.0, -x @ signed.T).mean(-1)
+    def value(x: Floats) -> Floats:
+        found: Floats = np.logaddexp(0.0, -x @ signed.T).mean(-1)
+        return found
 
-    def gradient(x: np.ndarray) -> np.ndarray:
-        return -np.exp(-np.logaddexp(0.0, x @ signed.T)) @ signed / n
+    def gradient(x: Floats) -> Floats:
+        found: Floats = -np.exp(-np.logaddexp(0.0, x @ signed.T)) @ signed / n
+        return found
 
     return Problem(
         name=name,

@@ -10,7 +10,7 @@ import numpy as np
 from onesfw.algorithms import DR_SUBMODULAR
 from onesfw.objectives import FiniteSum
 from onesfw.sets import Knapsack
-from onesfw.trees import Array
+from onesfw.trees import Array, Floats
 from onesfw.zoo.base import Optimum, Problem
 
 ELEMENTS, ITEMS, CHOSEN = 20, 200, 5
@@ -36,16 +36,18 @@ def coverage(name: str, summary: str) -> Problem:
     weights = rng.exponential(size=ITEMS)
     weights /= weights.sum()
 
-    def value(x: np.ndarray) -> np.ndarray:
-        return (1 - np.prod(1 - covers * np.asarray(x)[..., None, :], -1)) @ weights
+    def value(x: Floats) -> Floats:
+        found: Floats = (1 - np.prod(1 - covers * np.asarray(x)[..., None, :], -1)) @ weights
+        return found
 
-    def gradient(x: np.ndarray) -> np.ndarray:
+    def gradient(x: Floats) -> Floats:
         factors = 1 - covers * np.asarray(x)[..., None, :]
         one = np.ones_like(factors[..., :1])
         # Products of all factors but one, without dividing: some factors are 0.
         before = np.cumprod(np.concatenate([one, factors[..., :-1]], -1), -1)
         after = np.cumprod(np.concatenate([one, factors[..., :0:-1]], -1), -1)[..., ::-1]
-        return np.einsum("...ji,ji,j->...i", before * after, covers, weights)
+        found: Floats = np.einsum("...ji,ji,j->...i", before * after, covers, weights)
+        return found
 
     def solve() -> Optimum:
         sets = np.array(list(combinations(range(ELEMENTS), CHOSEN)))

@@ -6,33 +6,35 @@ from collections.abc import Callable
 
 import numpy as np
 
+from onesfw.trees import Floats
 from onesfw.zoo.base import Optimum
 
-Function = Callable[[np.ndarray], np.ndarray]
+Function = Callable[[Floats], Floats]
 
 MOST_STEPS = 200_000
 ROUNDING = 1e-6  # HiGHS's tolerance: an integer variable may be that far from an integer
 
 
-def project_to_simplex(y: np.ndarray, total: float = 1.0) -> np.ndarray:
+def project_to_simplex(y: Floats, total: float = 1.0) -> Floats:
     """argmin over {x ≥ 0, Σx = total} of ‖x − y‖₂, from the sorted entries (Held, Wolfe and Crowder 1974)."""
     falling = -np.sort(-y)
     excess = (np.cumsum(falling) - total) / np.arange(1, y.size + 1)
-    return np.maximum(y - excess[np.nonzero(falling > excess)[0][-1]], 0.0)
+    found: Floats = np.maximum(y - excess[np.nonzero(falling > excess)[0][-1]], 0.0)
+    return found
 
 
-def project_to_l1_ball(y: np.ndarray, radius: float) -> np.ndarray:
+def project_to_l1_ball(y: Floats, radius: float) -> Floats:
     """argmin over {‖x‖₁ ≤ radius} of ‖x − y‖₂."""
     size = np.abs(y)
     return y if size.sum() <= radius else np.sign(y) * project_to_simplex(size, radius)
 
 
-def simplex_gap(gradient: np.ndarray, x: np.ndarray) -> float:
+def simplex_gap(gradient: Floats, x: Floats) -> float:
     """max over v in {v ≥ 0, Σv = 1} of ⟨g, x − v⟩."""
     return float((gradient - gradient.min()) @ x)  # every term is ≥ 0: nothing cancels
 
 
-def l1_ball_gap(gradient: np.ndarray, x: np.ndarray, radius: float) -> float:
+def l1_ball_gap(gradient: Floats, x: Floats, radius: float) -> float:
     """max over v in {‖v‖₁ ≤ radius} of ⟨g, x − v⟩."""
     return float(gradient @ x + radius * np.abs(gradient).max())
 
@@ -41,9 +43,9 @@ def convex_optimum(
     value: Function,
     gradient: Function,
     project: Function,
-    gap: Callable[[np.ndarray, np.ndarray], float],
+    gap: Callable[[Floats, Floats], float],
     smoothness: float,
-    x: np.ndarray,
+    x: Floats,
     tolerance: float = 1e-12,
 ) -> Optimum:
     """argmin of a convex F over K by FISTA (Beck and Teboulle 2009) with restarts (O'Donoghue and Candès 2015).
@@ -71,11 +73,11 @@ def convex_optimum(
 
 
 def quadratic_optimum(
-    matrix: np.ndarray,
-    linear: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    costs: np.ndarray | None = None,
+    matrix: Floats,
+    linear: Floats,
+    lower: Floats,
+    upper: Floats,
+    costs: Floats | None = None,
     budget: float | None = None,
 ) -> Optimum:
     """The global minimum of F(x) = ½ x'Qx + c'x over {lower ≤ x ≤ upper, costs·x ≤ budget}, Q of any sign.

@@ -11,12 +11,12 @@ import numpy as np
 from onesfw.algorithms import NONCONVEX
 from onesfw.objectives import Expectation
 from onesfw.sets import Box, Simplex
-from onesfw.trees import Array
+from onesfw.trees import Array, Floats
 from onesfw.zoo.base import Optimum, Problem
 from onesfw.zoo.optima import convex_optimum, project_to_simplex, quadratic_optimum, simplex_gap
 
 
-def noisy_quadratic(matrix: np.ndarray, linear: np.ndarray, tau: float, sigma: float) -> Expectation:
+def noisy_quadratic(matrix: Floats, linear: Floats, tau: float, sigma: float) -> Expectation:
     """F̃(x; w, z) = ½ x'Q(w)x + (c + σz)'x with Q(w)_ij = Q_ij (1 + τ w_i w_j) off the diagonal, Q(w)_ii = Q_ii.
 
     w holds independent signs, z is N(0, I): E Q(w) = Q, and the noise of the gradient, τ times the off-diagonal part
@@ -45,13 +45,12 @@ def noisy_quadratic(matrix: np.ndarray, linear: np.ndarray, tau: float, sigma: f
     return Expectation(value, sample, grad=grad)
 
 
-def exact(
-    matrix: np.ndarray, linear: np.ndarray
-) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+def exact(matrix: Floats, linear: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
     """F and ∇F in NumPy, for a point or for points in rows; Q is symmetric."""
 
-    def value(x: np.ndarray) -> np.ndarray:
-        return np.sum(x * (x @ matrix / 2 + linear), -1)
+    def value(x: Floats) -> Floats:
+        found: Floats = np.sum(x * (x @ matrix / 2 + linear), -1)
+        return found
 
     return value, lambda x: x @ matrix + linear
 
@@ -99,14 +98,15 @@ def noisy(name: str, summary: str) -> Problem:
     return over_simplex(name, summary, quiet.gradient(np.eye(20)) - linear, linear, tau=1.0, sigma=20.0)
 
 
-def definite(rng: np.random.Generator, d: int, least: float, most: float) -> np.ndarray:
+def definite(rng: np.random.Generator, d: int, least: float, most: float) -> Floats:
     """U diag(λ) U' with λ from `least` to `most` in equal steps and U the orthogonal factor of a Gaussian matrix."""
     basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
     matrix = (basis * np.linspace(least, most, d)) @ basis.T
-    return (matrix + matrix.T) / 2
+    found: Floats = (matrix + matrix.T) / 2
+    return found
 
 
-def over_simplex(name: str, summary: str, matrix: np.ndarray, linear: np.ndarray, tau: float, sigma: float) -> Problem:
+def over_simplex(name: str, summary: str, matrix: Floats, linear: Floats, tau: float, sigma: float) -> Problem:
     """A convex quadratic over the unit simplex."""
     d = linear.size
     value, gradient = exact(matrix, linear)

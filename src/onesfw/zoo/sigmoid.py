@@ -8,7 +8,7 @@ import numpy as np
 from onesfw.algorithms import NONCONVEX
 from onesfw.objectives import FiniteSum
 from onesfw.sets import L1Ball
-from onesfw.trees import Array
+from onesfw.trees import Array, Floats
 from onesfw.zoo.base import Problem
 from onesfw.zoo.logistic import generated_rows
 
@@ -33,10 +33,10 @@ def sigmoid(name: str, summary: str) -> Problem:
     rows, labels = generated_rows(2_000, 20, 2021)
     signed = rows * labels[:, None]
 
-    def loss(x: np.ndarray) -> np.ndarray:
+    def loss(x: Floats) -> Floats:
         return np.exp(-np.logaddexp(0.0, x @ signed.T))
 
-    def gradient(x: np.ndarray) -> np.ndarray:
+    def gradient(x: Floats) -> Floats:
         wrong = loss(x)
         return -(wrong * (1 - wrong)) @ signed / len(signed)
 

@@ -1,65 +1,24 @@
-"""What to solve: a problem of the zoo by name, or what a user's Python file defines."""
+"""A problem from a user's own Python file: what it defines, and a sentence for whatever is wrong with it."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 import traceback
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, KNOWN_SETTINGS, MAXIMISED
 from onesfw.arguments import choose, nearest
-from onesfw.trees import Tree
-from onesfw.zoo.base import Problem
-
-SENSES = ("minimize", "maximize")
-
-
-@dataclass(frozen=True)
-class Task:
-    """An objective and a set, with what is known about them."""
-
-    name: str
-    objective: Any
-    constraint: Any
-    setting: str = CONVEX
-    sense: str = "minimize"
-    x0: Tree | None = None
-    problem: Problem | None = None
-    """The problem it came from, where there is one; it knows the optimum."""
-
-    def optimum(self) -> float | None:
-        """F*, or None where nobody knows it."""
-        if self.problem is None or self.problem.solve is None:
-            return None
-        return float(self.problem.optimum().value)
+from onesfw.objectives import Objective
+from onesfw.sets import ConvexSet
+from onesfw.zoo.base import SENSES, Problem
 
 
-def find_task(target: str) -> Task:
-    """The task that `logistic`, `file.py` or `file.py:name` stands for."""
-    path, _, name = target.partition(".py:")
-    if name or target.endswith(".py"):
-        return from_file(Path(f"{path}.py" if name else target), name)
-    if target.endswith(".py:"):
-        raise ValueError(f"{target!r} names nothing after the colon; write file.py:name, or file.py alone")
-    from onesfw import zoo
-
-    if target not in zoo.names():
-        hint = nearest(target, zoo.names()) or f"; choose one of {', '.join(zoo.names())}, or a file that ends in .py"
-        raise ValueError(f"there is no problem {target!r}{hint}")
-    return from_problem(zoo.get(target))
-
-
-def from_problem(problem: Problem, x0: Tree | None = None) -> Task:
-    """A task from the zoo's own class."""
-    return Task(problem.name, problem.objective, problem.constraint, problem.setting, problem.sense, x0, problem)
-
-
-def from_file(path: Path, name: str) -> Task:
-    """A task from a user's file: `name` in it, or its `objective` and `constraint`."""
+def from_file(path: Path, name: str) -> Problem:
+    """The problem that a file defines: `name` in it, or its `objective` and `constraint`."""
     module = load(path)
     if not name:
         missing = [word for word in ("objective", "constraint") if word not in vars(module)]
@@ -72,28 +31,27 @@ def from_file(path: Path, name: str) -> Task:
     if name not in vars(module):
         public = [word for word in vars(module) if not word.startswith("_")]
         raise ValueError(f"{path} does not define {name!r}{nearest(name, public)}")
-    value = getattr(module, name)
+    value: object = getattr(module, name)
     if callable(value) and not isinstance(value, Problem):
         value = call(value, f"{path}:{name}")
     if isinstance(value, Problem):
-        return from_problem(value, vars(module).get("x0"))
+        return value if value.x0 is not None else replace(value, x0=vars(module).get("x0"))
     if isinstance(value, tuple | list) and len(value) == 2:
-        objective, constraint = value
-        return from_pair(name, objective, constraint, module)
+        return from_pair(name, value[0], value[1], module)
     raise TypeError(
         f"{path}:{name} must be a Problem, a function that returns one, or a pair (objective, constraint), "
         f"got {type(value).__name__}"
     )
 
 
-def from_pair(name: str, objective: Any, constraint: Any, module: ModuleType) -> Task:
-    """A task from an objective and a set; `x0`, `setting` and `sense` are the file's, where it defines them."""
+def from_pair(name: str, objective: Objective, constraint: ConvexSet, module: ModuleType) -> Problem:
+    """A problem from an objective and a set; `x0`, `setting` and `sense` are the file's, where it defines them."""
     given = vars(module)
     sense = given.get("sense", "maximize" if given.get("setting") in MAXIMISED else "minimize")
     choose(sense, SENSES, "sense")
     setting = given.get("setting", DR_SUBMODULAR if sense == "maximize" else CONVEX)
     choose(setting, KNOWN_SETTINGS, "setting")
-    return Task(name, objective, constraint, setting, sense, given.get("x0"))
+    return Problem(name, name, objective, constraint, setting, x0=given.get("x0"), sense=sense)
 
 
 def load(path: Path) -> ModuleType:
@@ -116,7 +74,7 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-def call(function: Any, label: str) -> Any:
+def call(function: Callable[[], object], label: str) -> object:
     """What a user's function without arguments returns."""
     try:
         return function()

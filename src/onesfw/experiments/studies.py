@@ -1,26 +1,87 @@
-"""1-SFW's schedules side by side: the theorem's, and others over radius, noise and interpolation."""
+"""Two studies of 1-SFW: its lead over momentum as the noise grows, and its schedules side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from onesfw import schedules
 from onesfw.algorithms import CONVEX, Algorithm, one_sfw
-from onesfw.experiments.compare import Announce
-from onesfw.experiments.grids import Grid, mean_text, ratio_text
+from onesfw.experiments.comparison import REFERENCE, Announce, Comparison, Plan, prepare
+from onesfw.experiments.curves import Slope, mean_text, number_text, ratio, ratio_text
 from onesfw.experiments.runs import measure
-from onesfw.experiments.slopes import Slope, ratio
-from onesfw.experiments.subject import Subject
+from onesfw.results.show import Sheet
+from onesfw.trees import Array, Floats
+from onesfw.zoo import quadratics
+from onesfw.zoo.base import Problem
 
+RIVAL = "momentum_sfw"
+DRAWS = 50_000  # that the covariance of a gradient is taken from
 PAPER = "paper: 1/(t−1), 1/t"
 PROBLEMS = (
     "logistic", "logistic-generated", "logistic-wide", "interpolation", "quadratic-interior", "quadratic-face",
     "quadratic-noisy", "gaussian",
 )  # fmt: skip
 NO_WORSE, BETTER = 1.3, 3.0  # what a rule must show to be offered: within 1.3 times everywhere, 3 times better once
+
+
+def plan_noise(sigmas: Sequence[float], budget: int, seeds: int, key: int = 0) -> dict[float, Plan]:
+    """Both methods at every σ, momentum with each of its step rules."""
+    problems = {s: quadratics.interior(f"quadratic-interior, σ = {s:g}", "optimum inside", s) for s in sigmas}
+    return {
+        sigma: prepare(problem, budget, seeds, key, [REFERENCE, RIVAL], step_rules=True)
+        for sigma, problem in problems.items()
+    }
+
+
+def sample_average_error(problem: Problem, samples: int) -> float:
+    """½ tr(H⁺ Σ)/N, to first order in 1/N the expected error of the sample average's minimiser: F is quadratic, its
+    optimum inside the simplex, H its Hessian along the simplex, Σ the covariance of one sample's gradient there."""
+    assert problem.gradient is not None
+    x = problem.optimum().x
+    d = x.size
+
+    def gradient(number: Array) -> Array:
+        objective = problem.objective
+        found: Array = objective.at(objective.draw(jax.random.key(0), number), x, jnp.zeros(())).gradient(x)
+        return found
+
+    with jax.enable_x64(True):
+        gradients = jax.jit(jax.vmap(gradient))(np.arange(DRAWS))
+    along = np.eye(d) - 1 / d
+    hessian = problem.gradient(np.eye(d)) - problem.gradient(np.zeros(d))
+    inverse = np.linalg.pinv(along @ hessian @ along, hermitian=True)
+    return float(np.sum(inverse * np.cov(np.asarray(gradients), rowvar=False)) / 2 / samples)
+
+
+def noise_sheet(levels: dict[float, Comparison]) -> Sheet:
+    """A row for each σ."""
+    rows = []
+    for sigma, comparison in levels.items():
+        ours, theirs = comparison.curve(REFERENCE), comparison.curve(RIVAL)
+        problem = comparison.problem
+        if ours is None or theirs is None:
+            continue
+        finals = comparison.rules[RIVAL]
+        rule = min(finals, key=lambda name: float(finals[name].mean()))
+        rows.append(
+            (
+                f"{sigma:g}", mean_text(ours.final),
+                number_text(sample_average_error(problem, comparison.budget), 2),
+                f"{mean_text(theirs.final)} ({rule})", ratio_text(ratio(theirs.final, ours.final)),
+            )
+        )  # fmt: skip
+    first = next(iter(levels.values()))
+    note = (
+        f"F(x) − F* at {first.budget:,} samples, {first.seeds} seeds; momentum with the best of its step rules. Sample "
+        "average: ½ tr(H⁺Σ)/N, what minimising the mean of as many samples is expected to leave."
+    )
+    columns = ("σ", "1-SFW", "sample average", "momentum", "momentum over 1-SFW")
+    return Sheet("Noise", columns, rows, note)
 
 
 def rules() -> dict[str, Algorithm]:
@@ -43,7 +104,7 @@ class Study:
 
     budget: int
     seeds: int
-    errors: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    errors: dict[str, dict[str, Floats]] = field(default_factory=dict)
     """problem → rule → errors."""
 
     def ratio(self, problem: str, rule: str) -> Slope:
@@ -62,21 +123,21 @@ class Study:
 
 
 def study(
-    subjects: Sequence[Subject], budget: int, seeds: int, key: int = 0, announce: Announce | None = None
+    problems: Sequence[Problem], budget: int, seeds: int, key: int = 0, announce: Announce | None = None
 ) -> Study:
     """Run every rule on every subject."""
     done = Study(budget, seeds)
-    for subject in subjects:
+    for problem in problems:
         errors = {}
         for rule, algorithm in rules().items():
             if announce is not None:
-                announce(subject.name, rule)
-            errors[rule] = measure(subject, algorithm, budget, seeds, key).final
-        done.errors[subject.name] = errors
+                announce(problem.name, rule)
+            errors[rule] = measure(problem, algorithm, budget, seeds, key).final
+        done.errors[problem.name] = errors
     return done
 
 
-def study_grid(done: Study) -> Grid:
+def study_sheet(done: Study) -> Sheet:
     """A row for each problem: the theorem's error, then how many times as large each rule's is."""
     names = [rule for rule in rules() if rule != PAPER]
     rows = []
@@ -87,7 +148,7 @@ def study_grid(done: Study) -> Grid:
         f"F(x) − F* of one_sfw at {done.budget:,} samples, {done.seeds} seeds; the other columns are ratios to the "
         "theorem's schedule (below 1: better), with 95 % intervals. Columns name ρ and η."
     )
-    return Grid("One-sample schedules", ("problem", PAPER, *names), rows, note)
+    return Sheet("One-sample schedules", ("problem", PAPER, *names), rows, note)
 
 
 def verdict(done: Study) -> str:

@@ -1,0 +1,5 @@
+"""`python -m onesfw`: the command `onesfw`."""
+
+from onesfw.cli import main
+
+main()

@@ -1,0 +1,380 @@
+"""Methods side by side on a problem, at equal budgets: which apply, what was measured, as a table and as JSON."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from onesfw.algorithms import ALGORITHMS, CONVEX, SCHEDULES, SETTINGS, Algorithm
+from onesfw.arguments import nearest, whole_number
+from onesfw.engine.checks import checked_run
+from onesfw.experiments.curves import (
+    COUNTS,
+    LABELS,
+    MISSING,
+    Curve,
+    Slope,
+    count_text,
+    final_of,
+    mean_text,
+    rise,
+    slope_text,
+    standard_error,
+)
+from onesfw.experiments.runs import BY_GRADIENTS, NotFinite, measure, steps_for
+from onesfw.progress import RunsBar
+from onesfw.results.jsonable import Jsonable, plain
+from onesfw.results.show import Sheet, as_html, lines
+from onesfw.trees import Floats
+from onesfw.zoo import find
+from onesfw.zoo.base import Problem
+
+REFERENCE = "one_sfw"
+PRESET = "preset"
+NOISES = (0.25, 0.5, 2.0)
+MOST_SAMPLES, MOST_SEEDS = 2**30, 10_000
+SHORT = {"gap": "gap"}
+ENOUGH = 0.8  # of the budget: a method that used less is named
+Announce = Callable[[str, str], None]
+"""Called with (problem, method) before each run."""
+
+
+@dataclass
+class Comparison:
+    """The curves of all methods on one problem, and why the others are missing.
+
+    Example:
+        >>> from onesfw.experiments import compare
+        >>> (comparison,) = compare("quadratic-face", algorithms=["one_sfw", "svrf"], samples=300, seeds=2)
+        >>> [curve.name for curve in comparison.curves], list(comparison.skipped)
+        (['one_sfw'], ['svrf'])
+    """
+
+    problem: Problem
+    budget: int
+    """Samples of each run."""
+    seeds: int
+    key: int = 0
+    curves: list[Curve] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """The methods that did not run, with the reason."""
+    rules: dict[str, dict[str, Floats]] = field(default_factory=dict)
+    """Of each method with several step rules: the final errors of every rule, one for each seed."""
+    finished: bool = True
+    """Whether every method was run; False after Ctrl-C."""
+
+    @property
+    def optimum(self) -> float | None:
+        """F*, where it is known."""
+        return self.problem.best_value()
+
+    def curve(self, name: str) -> Curve | None:
+        """The curve of a method."""
+        return next((curve for curve in self.curves if curve.name == name), None)
+
+    def ranked(self) -> list[Curve]:
+        """The curves, the least error first; what is maximised has its largest value first."""
+        upwards = self.problem.sense == "maximize"
+        return sorted(self.curves, key=lambda c: -final_of(c) if upwards and c.primary == "value" else final_of(c))
+
+    def sheet(self) -> Sheet:
+        """The table: a row for each method, the least error first."""
+        return comparison_sheet(self)
+
+    def remarks(self) -> list[str]:
+        """A line about each method that did not run, and about each that had a choice of step rules."""
+        said = [f"{name}: {reason}" for name, reason in self.skipped.items()]
+        for name, rules in self.rules.items():
+            best = min(rules, key=lambda rule: float(rules[rule].mean()))
+            said.append(f"{name}: {best!r} of {len(rules)} step rules")
+        return said
+
+    def __str__(self) -> str:
+        return "\n".join([lines(self.sheet()), *self.remarks()])
+
+    def _repr_html_(self) -> str:
+        sheet = self.sheet()
+        return as_html(sheet.title, sheet.columns, sheet.rows, None, "\n".join([sheet.note, *self.remarks()]))
+
+    def as_dict(self) -> dict[str, Jsonable]:
+        """Everything that was measured, as JSON has it; what is no finite number is None."""
+        return {
+            "problem": self.problem.name,
+            "summary": self.problem.summary,
+            "setting": self.problem.setting,
+            "sense": self.problem.sense,
+            "optimum": plain(self.optimum),
+            "samples": self.budget,
+            "seeds": self.seeds,
+            "key": self.key,
+            "finished": self.finished,
+            "methods": [curve_content(curve) for curve in self.curves],
+            "step_rules": {
+                name: {rule: plain(errors) for rule, errors in rules.items()} for name, rules in self.rules.items()
+            },
+            "not_applicable": plain(self.skipped),
+        }
+
+
+def compare(
+    problems: Problem | str | Iterable[Problem | str],
+    *,
+    algorithms: Iterable[str] | None = None,
+    samples: int = 100_000,
+    seeds: int = 8,
+    key: int = 0,
+    step_rules: bool = False,
+    progress: bool = False,
+) -> list[Comparison]:
+    """All methods that apply to each problem, at equal budgets.
+
+    Ctrl-C ends it: what is done by then is returned, with `finished` False.
+
+    Args:
+        problems: problems, or the words that `zoo.find` understands: a name, a file.
+        algorithms: the names of methods; None for all.
+        samples: the budget of each run.
+        seeds: how many seeds.
+        key: the seed that all others are folded from.
+        step_rules: whether each competitor gets the best of its documented step rules (convex problems).
+        progress: whether to show a bar.
+
+    Returns:
+        A comparison for each problem.
+
+    Raises:
+        ValueError: where an argument does not fit, or no method can run on a problem; before anything is run.
+        KeyboardInterrupt: where Ctrl-C came before the first method was done.
+
+    Example:
+        >>> from onesfw.experiments import compare
+        >>> (comparison,) = compare("nqp", algorithms=["one_sfw", "momentum_sfw"], samples=200, seeds=2)
+        >>> sorted(curve.name for curve in comparison.curves)
+        ['momentum_sfw', 'one_sfw']
+    """
+    samples = whole_number(samples, "samples", 1, MOST_SAMPLES)
+    seeds = whole_number(seeds, "seeds", 1, MOST_SEEDS)
+    key = whole_number(key, "key", 0, 2**32 - 1)
+    names = known_names(algorithms)
+    targets = [problems] if isinstance(problems, Problem | str) else list(problems)
+    if not targets:
+        raise ValueError("problems: name at least one; zoo.names() shows them")
+    plans = []
+    for target in targets:
+        problem = find(target) if isinstance(target, str) else target
+        plan = prepare(problem, samples, seeds, key, names, step_rules)
+        if not plan.work:
+            name, reason = next(iter(plan.comparison.skipped.items()))
+            raise ValueError(f"no method can run on {problem.name}; {name}: {reason}")
+        plans.append(plan)
+    return carry_out_all(plans, progress)
+
+
+def carry_out_all(plans: Sequence[Plan], progress: bool) -> list[Comparison]:
+    """Run plans behind a bar; after Ctrl-C, those that have come to something."""
+    comparisons = [plan.comparison for plan in plans]
+    try:
+        with RunsBar(sum(plan.runs for plan in plans), progress) as bar:
+            for plan in plans:
+                carry_out(plan, bar.begin)
+    except KeyboardInterrupt:
+        done = [comparison for comparison in comparisons if comparison.curves]
+        if not done:
+            raise
+        return done
+    return comparisons
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A comparison that has been checked and not yet run."""
+
+    comparison: Comparison
+    work: dict[str, dict[str, Algorithm]]
+    """The step rules of each method, by name."""
+
+    @property
+    def runs(self) -> int:
+        """How many curves will be measured."""
+        return sum(len(rules) for rules in self.work.values())
+
+
+def prepare(
+    problem: Problem,
+    budget: int,
+    seeds: int,
+    key: int = 0,
+    names: Iterable[str] | None = None,
+    step_rules: bool = False,
+) -> Plan:
+    """Which methods run with which step rules; 1-SFW always with its theorem's."""
+    able, unable = applicable(problem, known_names(names), budget)
+    work = {name: rules_of(name, algorithm) if step_rules else {PRESET: algorithm} for name, algorithm in able.items()}
+    return Plan(Comparison(problem, budget, seeds, key, skipped=unable), work)
+
+
+def carry_out(plan: Plan, announce: Announce | None = None) -> Comparison:
+    """Run what was planned; Ctrl-C goes on as KeyboardInterrupt, and `plan.comparison` holds the methods done."""
+    comparison = plan.comparison
+    problem = comparison.problem
+    comparison.finished = False
+    for name, rules in plan.work.items():
+        found: dict[str, Curve] = {}
+        for rule, algorithm in rules.items():
+            if announce is not None:
+                announce(problem.name, name)
+            try:
+                curve = measure(problem, algorithm, comparison.budget, comparison.seeds, comparison.key)
+                found[rule] = replace(curve, name=name)
+            except NotFinite as error:
+                comparison.skipped[name] = str(error)
+        if found:
+            best = min(found, key=lambda rule: final_of(found[rule]))
+            comparison.skipped.pop(name, None)
+            comparison.curves.append(found[best])
+            if len(rules) > 1:
+                comparison.rules[name] = {rule: curve.final for rule, curve in found.items()}
+    comparison.finished = True
+    return comparison
+
+
+def recipe(name: str, setting: str, schedule: str | None = None, noise: float | None = None) -> Algorithm:
+    """The recipe of that name in a setting; a sentence where it does not serve it."""
+    if setting not in SETTINGS[name]:
+        raise ValueError(f"serves {' and '.join(SETTINGS[name])} problems only")
+    options: dict[str, str | float] = {}
+    if schedule is not None:
+        options["schedule"] = schedule
+    if noise is not None:
+        options["noise"] = noise
+    return ALGORITHMS[name](setting, **options)
+
+
+def known_names(names: Iterable[str] | None) -> list[str]:
+    """The names asked for, all of them without a wish, or a sentence about the first that is no method."""
+    chosen = list(ALGORITHMS) if names is None else list(dict.fromkeys(names))
+    for name in chosen:
+        if name not in ALGORITHMS:
+            hint = nearest(name, ALGORITHMS) or f"; choose among {', '.join(ALGORITHMS)}"
+            raise ValueError(f"there is no algorithm {name!r}{hint}")
+    if not chosen:
+        raise ValueError(f"name at least one algorithm of {', '.join(ALGORITHMS)}")
+    return chosen
+
+
+def applicable(problem: Problem, names: Iterable[str], budget: int) -> tuple[dict[str, Algorithm], dict[str, str]]:
+    """The methods that can run, by name, and the reason of each that cannot."""
+    able: dict[str, Algorithm] = {}
+    unable: dict[str, str] = {}
+    for name in names:
+        try:
+            algorithm = recipe(name, problem.setting)
+            check(problem, algorithm, budget)
+            able[name] = algorithm
+        except (TypeError, ValueError) as error:
+            unable[name] = str(error)
+    return able, unable
+
+
+def check(problem: Problem, algorithm: Algorithm, budget: int) -> None:
+    """Every check that a run makes before it compiles, and that a step fits into the budget."""
+    algorithm.estimator_for(problem.objective)
+    sign, steps = 1 if problem.sense == "minimize" else -1, steps_for(algorithm, problem.objective, budget)
+    with checked_run(
+        problem.objective, problem.constraint, problem.start(), sign, steps=steps, algorithm=algorithm, evaluate=False
+    ):
+        pass
+
+
+def rules_of(name: str, algorithm: Algorithm) -> dict[str, Algorithm]:
+    """A competitor's documented step rules in the convex setting, by their names; 1-SFW keeps its theorem's.
+
+    Where a recipe has the constant `noise`, which its theorem takes to be known, each rule is tried with other values
+    of it too.
+    """
+    if name == REFERENCE or algorithm.setting != CONVEX or name not in SCHEDULES:
+        return {PRESET: algorithm}
+    rules = {schedule: recipe(name, algorithm.setting, schedule=schedule) for schedule in SCHEDULES[name]}
+    if "noise" in inspect.signature(ALGORITHMS[name]).parameters:
+        for schedule in SCHEDULES[name]:
+            for noise in NOISES:
+                rules[f"{schedule}, noise={noise:g}"] = recipe(name, CONVEX, schedule=schedule, noise=noise)
+    return rules
+
+
+def comparison_sheet(comparison: Comparison) -> Sheet:
+    """A row for each method, the least error first."""
+    curves = comparison.ranked()
+    further = [name for name in LABELS if any(name in curve.measures for curve in curves)][1:]
+    if curves and curves[0].primary == "suboptimality":
+        further.remove("value")  # F* is in the note
+    second_order = any(curve.counts["hvps"][-1] > 0 for curve in curves)
+    primary = curves[0].primary if curves else "value"
+    columns = [
+        "method", SHORT.get(primary, LABELS[primary]), "slope in samples", "slope in LMO calls",
+        *(SHORT.get(name, LABELS[name]) for name in further), "samples", "gradients",
+        *(["HVPs"] if second_order else []), "LMO calls", "seconds",
+    ]  # fmt: skip
+    rows = [
+        (
+            curve.name,
+            mean_text(curve.final),
+            slope_text(rise(curve, "samples")),
+            slope_text(rise(curve, "lmo_calls")),
+            *(mean_text(curve.measures[name][:, -1]) if name in curve.measures else MISSING for name in further),
+            count_text(curve.counts["samples"][-1]),
+            count_text(curve.counts["gradients"][-1]),
+            *([count_text(curve.counts["hvps"][-1])] if second_order else []),
+            count_text(curve.counts["lmo_calls"][-1]),
+            f"{curve.seconds[:, -1].mean():.3g}",
+        )
+        for curve in curves
+    ]
+    return Sheet(comparison.problem.name, tuple(columns), rows, note_of(comparison))
+
+
+def note_of(comparison: Comparison) -> str:
+    """What the numbers are."""
+    best = comparison.optimum
+    known = "" if best is None else f" F* = {best:.8g}."
+    short = [
+        f"{curve.name} ends at {count_text(curve.counts['samples'][-1])}: its next step takes more than are left."
+        for curve in comparison.curves
+        if curve.name not in BY_GRADIENTS and curve.counts["samples"][-1] < ENOUGH * comparison.budget
+    ]
+    about = (
+        f"{comparison.problem.summary}.{known} Means over {comparison.seeds} seeds at {comparison.budget:,} samples, "
+        "± one standard error; slopes over the last two decades with 95 % intervals; seconds for one seed."
+    )
+    return " ".join([about, *short])
+
+
+def curve_content(curve: Curve) -> dict[str, Jsonable]:
+    """One method: its end, its slopes, and the curve over the seeds."""
+    return {
+        "method": curve.name,
+        "algorithm": curve.summary,
+        "citation": curve.citation,
+        "measure": curve.primary,
+        "final": {
+            name: {"mean": plain(values[:, -1].mean()), "stderr": plain(standard_error(values[:, -1]))}
+            for name, values in curve.measures.items()
+        },
+        "slope_in_samples": slope_content(rise(curve, "samples")),
+        "slope_in_lmo_calls": slope_content(rise(curve, "lmo_calls")),
+        **{name: int(curve.counts[name][-1]) for name in COUNTS},
+        "seconds": plain(curve.seconds[:, -1].mean()),
+        "separate_runs": curve.separate,
+        "curve": {
+            "steps": plain(curve.steps),
+            **{name: plain(curve.counts[name]) for name in COUNTS},
+            "seconds": plain(curve.seconds.mean(0)),
+            **{name: plain(values) for name, values in curve.measures.items()},
+        },
+    }
+
+
+def slope_content(slope: Slope) -> dict[str, Jsonable]:
+    """A slope and the ends of its 95 % interval."""
+    return {"value": plain(slope.value), "low": plain(slope.low), "high": plain(slope.high)}
