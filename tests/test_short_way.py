@@ -38,9 +38,15 @@ PROBLEM = """
 import numpy as np
 from onesfw.objectives import FiniteSum
 from onesfw.sets import L1Ball
+from onesfw.zoo.base import Optimum, Problem
 
-objective = FiniteSum(lambda x, row: (x @ row - 1) ** 2, np.random.default_rng(0).normal(size=(20, 3)))
-constraint = L1Ball(1.0, shape=3)
+rows = np.random.default_rng(0).normal(size=(20, 3))
+problem = Problem(
+    "mine", "half the mean square", FiniteSum(lambda x, row: (x @ row) ** 2 / 2, rows), L1Ball(1.0, shape=3),
+    value=lambda x: np.mean((np.asarray(x) @ rows.T) ** 2, -1) / 2,
+    gradient=lambda x: np.asarray(x) @ rows.T @ rows / 20,
+    solve=lambda: Optimum(np.zeros(3), 0.0, 0.0),
+)
 """
 
 START = threading.Thread.start
@@ -73,7 +79,7 @@ def prepared(name: str, folder: str) -> Callable[[], Any]:
         return lambda: select(function, matroid, steps=20)
     file = Path(folder) / "mine.py"  # a problem of the zoo would call back to its own functions, as a user's does
     file.write_text(PROBLEM)
-    words = ["compare", str(file), "--samples", "200", "--seeds", "2", "--algorithms", "one_sfw", "--quiet"]
+    words = ["compare", f"{file}:problem", "--samples", "200", "--seeds", "2", "--algorithms", "one_sfw", "--quiet"]
     return lambda: app(words, standalone_mode=False)
 
 
