@@ -7,8 +7,8 @@ Case i of a seed is the same on every machine (but for the order of entries in a
 writes): a valid file, and in three cases of four some damage to it. What may happen: it is *read*, with the values of a
 plain parser where that can say (`fuzz_readers.py`), and with the very content that was saved where a checksum guards
 it; or it is *refused* by a ValueError, TypeError or OSError that names the file, an option or a column. Whatever else
-is a failure: another exception, a warning, other values, a valid file refused, more than 2 GB, more than 10 seconds, the
-end of the process. Failures are printed, and kept in a folder where one is named.
+is a failure: another exception, a warning, other values, a valid file refused, more than 2 GB, more than 10 seconds,
+the end of the process. Failures are printed, and kept in a folder where one is named.
 """
 
 from __future__ import annotations

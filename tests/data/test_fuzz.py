@@ -45,7 +45,7 @@ FOUND = [
         ".npy",
         "a warning about a header of Python 2",
         b"\x93NUMPY\x01\x00v\x00"
-        + b"{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }".ljust(79)
+        + b"{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }".ljust(80)
         + b"\n\n".ljust(38)
         + b"\n\x01\x01\x01\x01\x01\x01",
     ),
