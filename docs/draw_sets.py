@@ -1,6 +1,6 @@
 """Draws docs/sets/*.png from the code itself: the boundary of P(K) is traced by P lmo(Pᵀu) over unit vectors u.
 
-    python docs/draw_sets.py [folder]
+    python docs/draw_sets.py [set …]
 
 P maps x to the plane. A set of three or more dimensions is first mapped to space; where the oracle then answers with a
 few vertices only, the edges of their hull are drawn as well. The dot is lmo(d), the arrow points along −d.
@@ -131,10 +131,10 @@ def draw(name: str, folder: Path) -> None:
     plt.close(figure)
 
 
-def main(folder: str = str(Path(__file__).parent / "sets")) -> None:
-    for name in PICTURES:
-        draw(name, Path(folder))
+def main(names: list[str]) -> None:
+    for name in names or PICTURES:
+        draw(name, Path(__file__).parent / "sets")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(sys.argv[1:])

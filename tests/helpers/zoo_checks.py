@@ -9,7 +9,7 @@ import numpy as np
 LOGISTIC = ["logistic", "logistic-generated", "logistic-wide"]
 SIMPLEX = ["quadratic-interior", "quadratic-face", "quadratic-noisy"]
 CONVEX = [*LOGISTIC, "interpolation", *SIMPLEX, "gaussian"]
-NAMES = [*CONVEX[:-1], "sigmoid", "indefinite", "nqp", "coverage", "gaussian"]
+NAMES = [*LOGISTIC, "interpolation", *SIMPLEX, "sigmoid", "indefinite", "nqp", "coverage", "gaussian"]
 SUMS = [*LOGISTIC, "interpolation", "sigmoid", "coverage"]
 MAXIMISED = ["nqp", "coverage"]
 QUADRATIC = [*SIMPLEX, "indefinite", "nqp"]

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matroid_checks import MATROIDS, N, bases, indicator
+from matroid_checks import MATROIDS, N, bases
+from set_cases import POLYTOPES
 from set_checks import (
     DTYPES,
-    Case,
     check_bounds,
     check_lmo,
     check_optimal_against_members,
     check_outside,
     check_project,
     check_sizes,
-    over_vertices,
 )
 
 import onesfw as fw
 from onesfw import submodular as sm
 
-CASES = [
-    Case(
-        name,
-        fw.sets.MatroidPolytope(matroid),
-        (N,),
-        over_vertices([indicator(b) for b in bases(matroid)]),
-        exact_diameter=name in ("uniform", "whole", "oracle"),
-        projects=isinstance(matroid, sm.UniformMatroid | sm.PartitionMatroid),
-        nonnegative=True,
-    )
-    for name, matroid in MATROIDS.items()
-]
-ids = [case.name for case in CASES]
+ids = [case.name for case in POLYTOPES]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("case", POLYTOPES, ids=ids)
 def test_polytope_oracle(case, dtype):
     check_lmo(case, dtype)
     if dtype == "float64":
@@ -44,7 +31,7 @@ def test_polytope_oracle(case, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("case", POLYTOPES, ids=ids)
 def test_polytope_projection(case, dtype):
     if case.projects:
         check_project(case, dtype)
@@ -53,7 +40,7 @@ def test_polytope_projection(case, dtype):
             case.constraint.project(np.zeros(N))
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("case", POLYTOPES, ids=ids)
 def test_polytope_members_and_sizes(case):
     check_optimal_against_members(case, "float64", 10)
     check_sizes(case)
