@@ -31,7 +31,7 @@ def answer(tmp_path_factory):
     """The JSON and the page of one comparison."""
     path = tmp_path_factory.mktemp("out") / "deep" / "page.html"
     outcome = onesfw(
-        "compare", "quadratic-face", "--algorithms", "one_sfw, momentum_sfw,svrf", *FAST, "--seed", "3", "--json",
+        "compare", "quadratic-face", "--algorithms", "one_sfw, momentum_sfw,svrf", *FAST, "--key", "3", "--json",
         "--report", str(path),
     )  # fmt: skip
     assert outcome.exit_code == 0, outcome.stderr
@@ -109,7 +109,7 @@ def test_a_file_of_ones_own(tmp_path):
         (("logistic", "--samples", "0"), "--samples must be a finite number of at least 1"),
         (("logistic", "--seeds", "0"), "--seeds must be a finite number of at least 1"),
         (("logistic", "--report", "page.txt"), "must end in .html"),
-        (("logistic", "--seed", "-1"), "--seed must be"),
+        (("logistic", "--key", "-1"), "--key must be"),
         (("logistic", "--algorithms", "svrf", "--samples", "5"), "no method can run on logistic; svrf: "),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_problem_that_fails_writes_no_page(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--seed", "-1"), "--seed must be"),
+        (("--key", "-1"), "--key must be"),
         (("--markdown", "{out}/rates.json"), "where another of the three files goes"),
         (("--markdown", "{out}"), "is a folder"),
     ],

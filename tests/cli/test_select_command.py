@@ -304,8 +304,8 @@ def test_mistakes_are_sentences(table, graph, tmp_path):
         ([table, "--k", 2, "--function", "feature-based"], "--function feature-based needs numbers"),
         ([table, "--k", 2, "--steps", 1], "onesfw: --steps must be"),
         ([table, "--k", 2, "--batch", 0], "onesfw: --batch must be"),
-        ([table, "--k", 2, "--seed", -1], "onesfw: --seed must be"),
-        ([table, "--k", 2, "--seed", 2**32], "onesfw: --seed must be a seed in 0..2^32"),
+        ([table, "--k", 2, "--key", -1], "onesfw: --key must be"),
+        ([table, "--k", 2, "--key", 2**32], "onesfw: --key must be a seed in 0..2^32"),
     ]:
         assert message in complaint(*arguments), arguments
     words = tmp_path / "words.csv"
@@ -372,7 +372,7 @@ def test_files_are_replaced_once_the_choice_is_made(table, tmp_path):
 
 def test_every_option_of_the_run_has_its_effect(table):
     plain = answer(table, "--k", 5, "--steps", 40, "--no-polish")
-    again = answer(table, "--k", 5, "--steps", 40, "--no-polish", "--seed", 0)
+    again = answer(table, "--k", 5, "--steps", 40, "--no-polish", "--key", 0)
     parts = ("sampling_seconds", "judging_seconds", "certificate_seconds")
     assert plain["seconds"] == pytest.approx(sum(plain[part] for part in parts))
     untimed = dict.fromkeys(("seconds", *parts), 0)
@@ -382,7 +382,7 @@ def test_every_option_of_the_run_has_its_effect(table):
     polished = answer(table, "--k", 5, "--steps", 40)
     assert polished["exchanges"] > 0
     assert polished["value"] > plain["value"]
-    other = answer(table, "--k", 5, "--steps", 40, "--no-polish", "--seed", 1)
+    other = answer(table, "--k", 5, "--steps", 40, "--no-polish", "--key", 1)
     assert other["fractional_value"] != plain["fractional_value"]
     batched = answer(table, "--k", 5, "--steps", 40, "--no-polish", "--batch", 3)
     assert batched["samples"] == 120

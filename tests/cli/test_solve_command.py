@@ -73,7 +73,7 @@ def test_help_and_version():
     text = onesfw("solve", "--help").stdout
     for option in (
         "--steps",
-        "--seed",
+        "--key",
         "--algorithm",
         "--set",
         "--radius",
@@ -146,7 +146,7 @@ def test_an_optimum_that_fails_does_not_cost_the_table(file):
 
 def test_json_is_the_result(file):
     path = file("print('hello')")
-    known = answer(path, "--steps", "500", "--seed", "3")
+    known = answer(path, "--steps", "500", "--key", "3")
     objective, constraint = zoo.find(path).objective, fw.sets.L1Ball(1.0, shape=5)
     result = fw.minimize(objective, constraint, steps=500, key=3, every="log")
     assert known["value"] == result.value
@@ -231,7 +231,7 @@ MISTAKES = {
     "radius is negative": (("logistic-generated", "--set", "L1Ball", "--radius", "-1"), "radius"),
     "more than a radius": (("logistic-generated", "--set", "Knapsack", "--radius", "1"), "takes costs, budget, upper"),
     "steps": (("logistic-generated", "--steps", "0"), "--steps must be"),
-    "seed": (("logistic-generated", "--seed", "-1"), "--seed must be a seed"),
+    "seed": (("logistic-generated", "--key", "-1"), "--key must be a seed"),
     "replicates": (("logistic-generated", "--replicates", "0"), "--replicates must be"),
     "every": (("logistic-generated", "--every", "0"), "--every must be"),
     "greedy and a gap": (("nqp", "--gap-tol", "1"), "--gap-tol: the dr_submodular setting"),
@@ -345,7 +345,7 @@ def test_checkpoint_resumes_and_refuses(tmp_path):
     longer = onesfw(*command, "--steps", "4000")
     plain = onesfw("solve", "quadratic-face", "--json", "--steps", "4000")
     assert json.loads(longer.stdout)["value"] == json.loads(plain.stdout)["value"]
-    other = onesfw(*command, "--steps", "4000", "--seed", "5")
+    other = onesfw(*command, "--steps", "4000", "--key", "5")
     assert other.exit_code == 2
     assert "belongs to a run with another key" in " ".join(other.stderr.split())
 

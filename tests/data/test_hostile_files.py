@@ -118,7 +118,7 @@ ARGUMENTS = [
     "None", "/", ".", "a.py", "a.py:", ".py:b", "[red]", "\\", "quadratic-face", "L2Ball", "convex", "one_sfw",
     "\ud800", "9" * 5000,
 ]  # fmt: skip
-FLAGS = ["--steps", "--seed", "--algorithm", "--setting", "--set", "--radius", "--gap-tol", "--time-limit",
+FLAGS = ["--steps", "--key", "--algorithm", "--setting", "--set", "--radius", "--gap-tol", "--time-limit",
          "--replicates", "--every", "--plot", "--save", "--checkpoint", "--bogus", "-h", "--json", "--"]  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def test_words_of_the_command(words):
     [
         (["--steps", "0"], "steps"),
         (["--steps", "9" * 500], "steps"),
-        (["--seed", "-1"], "key"),
+        (["--key", "-1"], "key"),
         (["--replicates", "0"], "replicates"),
         (["--every", "0"], "every"),
         (["--gap-tol", "nan"], "gap_tol"),

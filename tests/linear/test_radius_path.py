@@ -63,7 +63,7 @@ def test_the_table_and_the_picture(tmp_path):
     X, y = data(3)
     path = fw.radius_path(X, y, passes=1, progress=False)
     lines = str(path).splitlines()
-    assert len(lines) == 13
+    assert len(lines) == 14  # title, heads, twelve radii
     assert "best" in str(path)
     target = tmp_path / "path.png"
     path.plot(target)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from onesfw import capabilities, schedules
 from onesfw.arguments import choose, whole_number
+from onesfw.capabilities import ObjectiveLike
 from onesfw.estimators import Estimator, OracleCounts
-from onesfw.objectives import Objective
 from onesfw.schedules.rates import Schedule, ScheduleLike
 from onesfw.schedules.sizes import MOST_SAMPLES
 from onesfw.steps import Step
@@ -48,7 +48,7 @@ class Algorithm:
     name: str
     citation: str
     setting: str
-    estimator: Callable[[Objective], Estimator]
+    estimator: Callable[[ObjectiveLike], Estimator]
     step: Step
     rho: Schedule
     eta: Schedule
@@ -63,17 +63,17 @@ class Algorithm:
         batch = f", batch={self.batch}" if self.batch else ""
         return f"{self.name}, {self.setting} (rho={self.rho.formula}, eta={self.eta.formula}{batch}{shift})"
 
-    def estimator_for(self, objective: Objective) -> Estimator:
+    def estimator_for(self, objective: ObjectiveLike) -> Estimator:
         """The estimator for an objective; raises TypeError where the objective lacks what the method needs."""
         estimator = self.estimator(objective)
         capabilities.check(estimator.needs, objective.offers, self.name, type(objective).__name__)
         return estimator
 
-    def counts(self, objective: Objective, steps: int) -> OracleCounts:
+    def counts(self, objective: ObjectiveLike, steps: int) -> OracleCounts:
         """Samples, gradients and Hessian-vector products of a run of `steps` steps, known before it is run."""
         return self.estimator_for(objective).counts(objective, steps, steps)
 
-    def steps_for(self, objective: Objective, *, samples: int | None = None, gradients: int | None = None) -> int:
+    def steps_for(self, objective: ObjectiveLike, *, samples: int | None = None, gradients: int | None = None) -> int:
         """A T whose run stays within a budget of samples, or of gradient evaluations, while that of T + 1 does not.
 
         Where sizes depend on T, a longer run may cost less now and then (⌈√T⌉ epochs of one step less); the T found is

@@ -17,16 +17,15 @@ from onesfw.algorithms.base import (
 )
 from onesfw.algorithms.single_sample import averaging, shown
 from onesfw.arguments import number, whole_number
-from onesfw.capabilities import DENSITY
+from onesfw.capabilities import DENSITY, ObjectiveLike
 from onesfw.estimators import Batched, NoChange, NoChangeWithScore
 from onesfw.estimators.corrections import Correction
-from onesfw.objectives import Objective
 from onesfw.schedules.rates import Schedule, ScheduleLike
 from onesfw.schedules.sizes import Batches, SizesLike, as_sizes
 from onesfw.steps import BelowStep, ContinuousGreedyStep, FrankWolfeStep, Step
 
 
-def plain_gradient(objective: Objective) -> Correction:
+def plain_gradient(objective: ObjectiveLike) -> Correction:
     """No correction; with the score where z depends on x."""
     return NoChangeWithScore() if DENSITY in objective.offers else NoChange()
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from onesfw import schedules
 from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, schedule_or
 from onesfw.arguments import choose, real, whole_number
-from onesfw.capabilities import OBLIVIOUS
+from onesfw.capabilities import OBLIVIOUS, ObjectiveLike
 from onesfw.estimators import AsPrinted, Batched, Difference, Estimator, Hessian, Importance, OneSample, SameSample
 from onesfw.estimators.corrections import Correction
-from onesfw.objectives import Objective
 from onesfw.schedules.rates import Schedule, ScheduleLike
 from onesfw.schedules.sizes import Batches, SizesLike, as_sizes
 from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, Step
@@ -101,7 +100,7 @@ def one_sfw(
     if adaptive and callable(batch):
         raise ValueError("rho='adaptive' goes with a constant batch; give batch a whole number")
 
-    def estimator(objective: Objective) -> Estimator:
+    def estimator(objective: ObjectiveLike) -> Estimator:
         return averaging(correction_for(objective, correction, delta), batch, adaptive)
 
     return Algorithm(
@@ -132,7 +131,7 @@ def shown(batch: SizesLike) -> str:
     return "" if formula == "1" else formula
 
 
-def correction_for(objective: Objective, name: str | None, delta: float | None) -> Correction:
+def correction_for(objective: ObjectiveLike, name: str | None, delta: float | None) -> Correction:
     """The correction by its name, where it applies to the objective."""
     oblivious = OBLIVIOUS in objective.offers
     if name is None:

@@ -10,8 +10,8 @@ from onesfw import schedules
 from onesfw.algorithms.base import CONVEX, NONCONVEX, Algorithm, choose_setting, schedule_or
 from onesfw.algorithms.path_integrated import doubling
 from onesfw.arguments import choose, number, whole_number
+from onesfw.capabilities import ObjectiveLike
 from onesfw.estimators import Saga, Snapshot
-from onesfw.objectives import Objective
 from onesfw.schedules.rates import Numbers, Schedule, ScheduleLike
 from onesfw.schedules.sizes import Batches, Epochs, SizesLike, as_sizes
 from onesfw.steps import FrankWolfeStep, SlidingStep
@@ -240,7 +240,7 @@ def saga_fw(setting: str = NONCONVEX, *, eta: ScheduleLike | None = None, batch:
     choose_setting(setting, (NONCONVEX,), "saga_fw")
     size = None if batch is None else whole_number(batch, "batch", 1)
 
-    def estimator(objective: Objective) -> Saga:
+    def estimator(objective: ObjectiveLike) -> Saga:
         n = rows_of(objective)
         return Saga(n, size or math.ceil(n ** (1 / 3) - 1e-9))
 
@@ -257,6 +257,6 @@ def saga_fw(setting: str = NONCONVEX, *, eta: ScheduleLike | None = None, batch:
     )
 
 
-def rows_of(objective: Objective) -> int:
+def rows_of(objective: ObjectiveLike) -> int:
     """n, and 1 for an objective without rows, which is refused when the run is built."""
     return int(getattr(objective, "n", 1))

@@ -20,8 +20,6 @@ onesfw bounds gaussian --correction difference --json
 
 onesfw bounds my_problem.py --setting nonconvex --samples 10000"""
 
-OPTIONS = {name: f"--{name}" for name in ("steps", "epsilon", "correction", "points", "samples")}
-
 
 def bounds_command(
     problem: str = typer.Argument(
@@ -35,23 +33,22 @@ def bounds_command(
     correction: str = typer.Option(None, metavar="NAME", help="hessian or difference; default one_sfw's own."),
     points: Any = typer.Option("64", parser=whole, metavar="N", help="Points of the set to estimate constants at."),
     samples: Any = typer.Option("1000", parser=whole, metavar="N", help="Draws at each point."),
-    seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of points and draws."),
+    key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of points and draws."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Bound the error of one_sfw: the theorems' constants, the bound after N steps, the steps for an error E."""
-    with sentences(traceback):
+    with sentences(traceback, bounds_command):
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw import zoo
-            from onesfw.cli.output import as_options, print_sheet
+            from onesfw.cli.output import print_sheet
             from onesfw.theory import promises
 
             found = zoo.find(problem)
-            with as_options({**OPTIONS, "key": "--seed", "setting": "--setting"}):
-                answer = promises(
-                    found.objective, found.constraint, found.x0, setting=setting or found.setting, steps=steps,
-                    epsilon=epsilon, correction=correction, points=points, samples=samples, key=seed,
-                )  # fmt: skip
+            answer = promises(
+                found.objective, found.constraint, found.x0, setting=setting or found.setting, steps=steps,
+                epsilon=epsilon, correction=correction, points=points, samples=samples, key=key,
+            )  # fmt: skip
         if as_json:
             print(json.dumps({"problem": found.name, **answer.as_dict()}, allow_nan=False))
             return

@@ -24,7 +24,6 @@ onesfw compare quadratic-interior quadratic-face --algorithms one_sfw,momentum_s
 onesfw compare my_problem.py --samples 1e4 --json > comparison.json
 
 Methods that do not apply to a problem are listed with the reason. Ctrl-C keeps what is done (exit code 130)."""
-OPTIONS = {"samples": "--samples", "seeds": "--seeds", "key": "--seed"}
 
 
 def compare_command(
@@ -36,7 +35,7 @@ def compare_command(
     ),
     samples: Any = typer.Option("100000", parser=whole, metavar="N", help="The budget of each run; 1e5 is understood."),
     seeds: Any = typer.Option("8", parser=whole, metavar="R", help="How many seeds."),
-    seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed that all others are folded from."),
+    key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed that all others are folded from."),
     step_rules: bool = typer.Option(
         False, "--step-rules", help="Give each competitor the best of its documented step rules (convex problems)."
     ),
@@ -46,9 +45,8 @@ def compare_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Compare all methods that apply: error, slope, samples, gradients, LMO calls and seconds at equal budgets."""
-    with sentences(traceback):
+    with sentences(traceback, compare_command):
         with contextlib.redirect_stdout(sys.stderr):  # only the answer goes to stdout, whatever a user's file prints
-            from onesfw.cli.output import as_options
             from onesfw.experiments import compare
             from onesfw.files import check_target
 
@@ -57,11 +55,10 @@ def compare_command(
                     raise ValueError(f"--report {report} must end in .html: it is a page")
                 check_target(report)
             targets, names = told_apart(problems, algorithms)
-            with as_options(OPTIONS):
-                done = compare(
-                    targets, algorithms=names, samples=samples, seeds=seeds, key=seed, step_rules=step_rules,
-                    progress=not (as_json or quiet),
-                )  # fmt: skip
+            done = compare(
+                targets, algorithms=names, samples=samples, seeds=seeds, key=key, step_rules=step_rules,
+                progress=not (as_json or quiet),
+            )  # fmt: skip
         show(done, report, as_json)
     raise typer.Exit(0 if all(comparison.finished for comparison in done) else INTERRUPTED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -45,7 +46,7 @@ def sentences(traceback: bool, command: Callable[..., Any] | None = None, **spel
     except Exception as error:  # a user's file may raise anything
         if traceback:
             raise
-        say(sentence(error))
+        say(as_options(sentence(error), names))
         raise typer.Exit(MISTAKE) from None
 
 
@@ -58,6 +59,12 @@ def options_of(command: Callable[..., Any]) -> dict[str, str]:
             continue
         found[name] = declared[0].split("/")[0] if declared else f"--{name.replace('_', '-')}"
     return found
+
+
+def as_options(message: str, names: dict[str, str]) -> str:
+    """A message that begins with an argument's name, with the option's name instead."""
+    found = re.match(r"(\w+)(?=[ :=])", message)
+    return message if found is None or found[1] not in names else names[found[1]] + message[found.end() :]
 
 
 def say(text: str) -> None:

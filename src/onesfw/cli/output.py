@@ -1,11 +1,8 @@
-"""What the commands print: tables as wide as the terminal, and errors that name the option, not the argument."""
+"""What the commands print: tables as wide as the terminal."""
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,16 +28,3 @@ def print_remark(text: str) -> None:
     import textwrap
 
     print(textwrap.fill(text, terminal_width(), initial_indent="  ", subsequent_indent="    "))
-
-
-@contextmanager
-def as_options(options: Mapping[str, str]) -> Iterator[None]:
-    """Errors of the API, which begin with an argument's name, begin with the option's name instead."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        found = re.match(r"(\w+)(?=[ :=])", str(error))
-        if found is None or found[1] not in options:
-            raise
-        message = options[found[1]] + str(error)[found.end() :]
-        raise type(error)(message) from error

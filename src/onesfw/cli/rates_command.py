@@ -26,25 +26,24 @@ def rates_command(
     quick: bool = typer.Option(False, "--quick", help="Short runs, few problems and seeds: to try the command."),
     out: Path = typer.Option(Path("out/rates"), metavar="FOLDER", help="Where the three files go."),
     markdown: Path = typer.Option(None, metavar="PATH", help="Another place for the Markdown file."),
-    seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed that all others are folded from."),
+    key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed that all others are folded from."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress bar."),
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Measure the rates of all methods in all settings; print the tables, write Markdown, JSON and a page."""
-    with sentences(traceback):
+    with sentences(traceback, rates_command):
         with contextlib.redirect_stdout(sys.stderr):
             import shlex
 
-            from onesfw.cli.output import as_options, print_sheet
+            from onesfw.cli.output import print_sheet
             from onesfw.experiments import rates
 
             command = shlex.join(["onesfw", *sys.argv[1:]])
             try:
-                with as_options({"key": "--seed", "markdown": "--markdown"}):
-                    found = rates(
-                        "quick" if quick else "full", key=seed, progress=not quiet, out=out, markdown=markdown,
-                        command=command,
-                    )  # fmt: skip
+                found = rates(
+                    "quick" if quick else "full", key=key, progress=not quiet, out=out, markdown=markdown,
+                    command=command,
+                )  # fmt: skip
             except KeyboardInterrupt:
                 print("onesfw: interrupted; nothing was written", file=sys.stderr)
                 raise typer.Exit(INTERRUPTED) from None

@@ -88,7 +88,7 @@ def select_command(
     steps: Any = typer.Option("10000", parser=whole, metavar="N", help="Steps of the run; half for each phase."),
     batch: Any = typer.Option("1", parser=whole, metavar="N", help="Samples averaged in each step."),
     polish: bool = typer.Option(True, "--polish/--no-polish", help="One sweep of improving exchanges at the end."),
-    seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of all randomness."),
+    key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of all randomness."),
     out: Path | None = typer.Option(
         None, metavar="PATH", help="Write the chosen rows or nodes: .csv, .parquet or .npy; replaces a file."
     ),
@@ -102,7 +102,7 @@ def select_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Choose rows that represent a table, or seeds in a network, and certify how good the choice is."""
-    spelling = {"key": "--seed", "probability": "--probability", "header": "--no-header"}
+    spelling = {"probability": "--probability", "header": "--no-header"}
     with sentences(traceback, select_command, **spelling), interruptible():
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.submodular.from_files import select_nodes, select_rows
@@ -118,14 +118,14 @@ def select_command(
             if influence:
                 result = select_nodes(
                     data, k, probability="weighted-cascade" if chance is None else chance, directed=directed,
-                    groups=groups, per_group=per_group, steps=steps, batch=batch, polish=polish, key=seed,
+                    groups=groups, per_group=per_group, steps=steps, batch=batch, polish=polish, key=key,
                     progress=not (as_json or quiet),
                 )  # fmt: skip
             else:
                 result = select_rows(
                     data, k, function=function or "facility-location", groups=groups, per_group=per_group,
                     columns=listed(columns) or None, drop=listed(drop), scale=scale, neighbors=neighbors, items=items,
-                    delimiter=delimiter, header=not no_header, steps=steps, batch=batch, polish=polish, key=seed,
+                    delimiter=delimiter, header=not no_header, steps=steps, batch=batch, polish=polish, key=key,
                     progress=not (as_json or quiet), out=out,
                 )  # fmt: skip
         code = show(result, data.name, out, plot, as_json, quiet)

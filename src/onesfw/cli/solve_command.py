@@ -24,7 +24,7 @@ onesfw solve logistic --steps 200000 --plot out/logistic.png
 
 onesfw solve logistic --set L2Ball --radius 2 --algorithm frank_wolfe --steps 1000
 
-onesfw solve nqp --steps 1e5 --replicates 10 --seed 7
+onesfw solve nqp --steps 1e5 --replicates 10 --key 7
 
 onesfw solve my_problem.py --steps 1e6 --time-limit 60 --save out/result.safetensors --out out/x.csv
 
@@ -36,13 +36,6 @@ function that returns one, or a pair (objective, constraint).
 
 [bold]Exit codes[/bold]: 0 done, 1 a NaN or an infinity ended the run, 2 a mistake in the call, 130 Ctrl-C (the table \
 shows the last feasible iterate)."""
-OPTIONS = {
-    "key": "--seed",
-    "set_name": "--set",
-    "gap_tol": "--gap-tol",
-    "time_limit": "--time-limit",
-    **{name: f"--{name}" for name in ("steps", "algorithm", "setting", "radius", "replicates", "every", "checkpoint")},
-}
 
 
 def whole(text: str) -> int:
@@ -90,7 +83,7 @@ def solve_command(
         ..., metavar="PROBLEM", help="A name that `onesfw list problems` shows, or file.py, or file.py:name."
     ),
     steps: Any = typer.Option("100000", parser=whole, metavar="N", help="The number of iterations; 1e6 is understood."),
-    seed: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of all randomness."),
+    key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of all randomness."),
     algorithm: str = typer.Option(None, metavar="NAME", help="One of `onesfw list algorithms`; default one_sfw."),
     setting: str = typer.Option(
         None, metavar="NAME", help="convex, nonconvex, dr_submodular or nonmonotone_dr; default the problem's."
@@ -114,20 +107,18 @@ def solve_command(
 ) -> None:
     """Solve a problem: a progress bar, then a table of value, gap, oracle calls, seconds and x's largest entries."""
     outputs = Outputs(plot, save, out, as_json, quiet)
-    with sentences(traceback):
+    with sentences(traceback, solve_command):
         # Only the answer goes to stdout, whatever a user's file prints.
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw import zoo
-            from onesfw.cli.output import as_options
 
             outputs.check()
             found = zoo.find(problem)
-            with as_options(OPTIONS):
-                result = found.over(set_name, radius).run(
-                    steps=steps, algorithm=algorithm, setting=setting, float64=float64, key=seed,
-                    replicates=replicates, every=every, gap_tol=gap_tol, time_limit=time_limit,
-                    progress=not (as_json or quiet), checkpoint=checkpoint,
-                )  # fmt: skip
+            result = found.over(set_name, radius).run(
+                steps=steps, algorithm=algorithm, setting=setting, float64=float64, key=key,
+                replicates=replicates, every=every, gap_tol=gap_tol, time_limit=time_limit,
+                progress=not (as_json or quiet), checkpoint=checkpoint,
+            )  # fmt: skip
             result = with_optimum(result, found.over(set_name, radius))
         code = show(result, outputs)
     raise typer.Exit(code)

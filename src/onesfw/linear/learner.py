@@ -43,7 +43,7 @@ class Settings:
     Raises:
         ValueError, TypeError: for an unknown name, or a number out of its range.
 
-    Examples:
+    Example:
         >>> Settings(20, "squared", radius=3.0).models
         1
         >>> Settings(20, radius=(1.0, 2.0, 4.0)).models
@@ -146,7 +146,7 @@ class Learner:
     Raises:
         ValueError, TypeError: for rows below 1 or a start of other shapes.
 
-    Examples:
+    Example:
         >>> learner = Learner(Settings(2, "squared", radius=3.0))
         >>> for _ in range(2_000):
         ...     total = learner.learn([[1.0, 0.0], [0.0, 1.0]], [1.0, -2.0])
@@ -327,7 +327,7 @@ def evaluate(settings: Settings, data: Examples, coefs: np.ndarray, intercepts: 
     Returns:
         `Evaluation`, arrays of one number a model.
 
-    Examples:
+    Example:
         >>> settings = Settings(2, "squared", radius=3.0)
         >>> rows = examples([[1.0, 0.0], [0.0, 1.0]], [1.0, -2.0], None, 2, settings.loss_function)
         >>> evaluate(settings, rows, np.array([1.0, -2.0])).gap

@@ -15,8 +15,8 @@ from onesfw.files import Tensors, read_tensors, write_tensors
 from onesfw.linear.constraints import CONSTRAINTS
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.scores import Scores
-from onesfw.results import show as shown
 from onesfw.results.pictures import save_figure
+from onesfw.results.show import Sheet, Shown, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class LinearModel:
+class LinearModel(Shown):
     """m(a) = ⟨a, coef⟩ + intercept, learnt with `loss` over {x : ‖x‖ ≤ radius} of the named constraint.
 
     `fw.linear.train` makes it. With more than two labels there is one row of coefficients a label, each learnt against
@@ -77,7 +77,7 @@ class LinearModel:
         training: how it was trained.
         test: how good it was on the test rows, where there were some.
 
-    Examples:
+    Example:
         >>> model = LinearModel(np.array([1.0, -2.0]), 0.5, "squared", "l1", 3.0)
         >>> model.predict(np.array([[1.0, 1.0], [0.0, 0.0]]))
         array([-0.5,  0.5])
@@ -152,11 +152,9 @@ class LinearModel:
         totals = chances.sum(axis=1, keepdims=True)
         return np.divide(chances, totals, out=np.full_like(chances, 1 / chances.shape[1]), where=totals > 0)
 
-    def __str__(self) -> str:
-        return f"{self.title}\n{shown.as_text(shown.grid(('', ''), self.rows(), left=2))}"
-
-    def _repr_html_(self) -> str:
-        return shown.as_html(self.title, ("", ""), self.rows(), self.plot())
+    def sheet(self) -> Sheet:
+        """The table that is printed, and shown in a notebook."""
+        return Sheet(self.title, ("", ""), self.rows(), words=2)
 
     @property
     def title(self) -> str:
@@ -198,7 +196,7 @@ class LinearModel:
             The figure.
         """
         coefs = np.atleast_2d(self.coef)
-        figure, axes = shown.axes_of(ax, (6.4, 4.2))
+        figure, axes = axes_of(ax, (6.4, 4.2))
         sizes = np.abs(coefs).max(axis=0)
         largest = [j for j in np.argsort(-sizes, kind="stable")[:BARS] if sizes[j] > 0][::-1]
         places = np.arange(len(largest))

@@ -19,8 +19,8 @@ from onesfw.linear.learner import Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.training import Memory, Progress, Team, learn_passes, some
 from onesfw.progress import ProgressBar
-from onesfw.results import show as shown
 from onesfw.results.pictures import save_figure
+from onesfw.results.show import Sheet, Shown, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ START_WEIGHT = 0.1  # t0 after the warm-up pass, in passes: larger values hold o
 
 
 @dataclass(frozen=True)
-class RadiusPath:
+class RadiusPath(Shown):
     """Models for rising radii, and what they lose on the rows they learnt and on the others."""
 
     settings: Settings
@@ -66,13 +66,14 @@ class RadiusPath:
         limit = self.validation_loss[self.best] + self.validation_stderr[self.best]
         return int(np.argmax(self.validation_loss <= limit))
 
-    def __str__(self) -> str:
-        return shown.as_text(shown.grid(HEADS, self.lines(), left=0))
+    def sheet(self) -> Sheet:
+        """The table that is printed, and shown in a notebook."""
+        return Sheet(self.title, HEADS, self.lines(), words=0)
 
-    def _repr_html_(self) -> str:
-        return shown.as_html(
-            f"{self.settings.constraint}: best radius {self.best_radius:.4g}", HEADS, self.lines(), self.plot()
-        )
+    @property
+    def title(self) -> str:
+        """What was trained, in one line."""
+        return f"{LOSSES[self.settings.loss].title}, {self.settings.constraint}: best radius {self.best_radius:.4g}"
 
     def lines(self) -> list[tuple[str, ...]]:
         """The cells of the table, a line a radius."""
@@ -93,7 +94,7 @@ class RadiusPath:
         Returns:
             The figure.
         """
-        figure, axes = shown.axes_of(ax, (7.0, 4.2))
+        figure, axes = axes_of(ax, (7.0, 4.2))
         low, high = (self.validation_loss + side * self.validation_stderr for side in (-1, 1))
         axes.fill_between(self.radii, low, high, color="#0072B2", alpha=0.2, linewidth=0)
         axes.plot(self.radii, self.validation_loss, "o-", color="#0072B2", label="validation, ± 1 standard error")
@@ -102,7 +103,7 @@ class RadiusPath:
         axes.set_xscale("log")
         axes.set_xlabel("radius of the set")
         axes.set_ylabel(f"mean {LOSSES[self.settings.loss].title}")
-        axes.set_title(f"{self.settings.constraint}: best radius {self.best_radius:.4g}")
+        axes.set_title(self.title)
         axes.grid(alpha=0.3)
         counts = axes.twinx()
         counts.plot(
@@ -182,7 +183,7 @@ def radius_path(
     Raises:
         ValueError, TypeError: for a wrong argument, or targets that the loss cannot take.
 
-    Examples:
+    Example:
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(500, 8))

@@ -91,7 +91,7 @@ def predict(
         ValueError, TypeError: for a wrong argument, or a row that cannot be read, by its line.
         OSError: for a file that cannot be read or written.
 
-    Examples:
+    Example:
         >>> import numpy as np
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
         >>> model = train((X, X[:, 0]), loss="squared", radius=2.0, passes=20)

@@ -115,7 +115,7 @@ def train(
         OSError: for a file that cannot be read or written.
         FloatingPointError: where the loss became infinite.
 
-    Examples:
+    Example:
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(2_000, 5))

@@ -13,7 +13,7 @@ from onesfw.data.table_rows import LeftOut, Rows, pack_rows, row_ending, unpack_
 from onesfw.files import Tensors, read_tensors, whole_file, write_tensors
 from onesfw.results.pictures import picture_ending, save_figure
 from onesfw.results.result_file import decode, encode
-from onesfw.results.show import as_html, as_text, grid
+from onesfw.results.show import Sheet, Shown
 from onesfw.results.trace import TRACE_FIELDS, Trace
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MARKED = "#d1495b"
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Shown):
     """What `select` chose and how good it is.
 
     `value` and the bound are exact for functions with finitely many ω, the log-determinant and one's own deterministic
@@ -106,15 +106,9 @@ class Selection:
         """What the chosen elements are called."""
         return self.indices if self.labels is None else self.labels
 
-    def __str__(self) -> str:
-        return f"{heading(self)}\n{as_text(grid(('', ''), lines(self), left=2))}"
-
-    def _repr_html_(self) -> str:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(4.5, 3.4), layout="constrained")
-        self.plot(ax=figure.add_subplot())
-        return as_html(heading(self), ("", ""), lines(self), figure)
+    def sheet(self) -> Sheet:
+        """The table that is printed, and shown in a notebook."""
+        return Sheet(heading(self), ("", ""), lines(self), words=2)
 
     def plot(self, path: str | Path | None = None, ax: Axes | None = None) -> Figure:
         """A map of all rows with the chosen ones marked; where there are no rows, F(x) against samples.
