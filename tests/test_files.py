@@ -110,6 +110,10 @@ def test_only_temporary_files_of_this_target_are_removed(tmp_path):
     for other in (ours, *kept):
         other.write_bytes(b"content")
         age(other, 60)
+    pipe = files.temporary_beside(path)  # whoever made it: to open it would wait for a writer
+    os.mkfifo(pipe)
+    age(pipe, 60)
+    kept.append(pipe)
     fresh = files.temporary_beside(path)
     fresh.write_bytes(b"a writer that has not locked it yet")
     files.write_whole(path, b"content")

@@ -159,6 +159,8 @@ def remove_abandoned(target: Path) -> None:
     for name in names:
         left = target.parent / name
         try:
+            if not stat.S_ISREG(os.lstat(left).st_mode):  # not ours; to open a pipe would wait for ever
+                continue
             with open(left, "rb") as file:
                 old = time.time() - os.fstat(file.fileno()).st_mtime > ABANDONED_SECONDS
                 if old and lock(file):
@@ -199,6 +201,7 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            os.utime(temporary)  # fresh, so that nobody takes it for abandoned between here and the rename
         os.replace(temporary, target)
     except OSError as error:
         if error.errno is None:  # its message says all

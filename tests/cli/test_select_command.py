@@ -443,7 +443,7 @@ def test_columns_used_are_printed_and_identifiers_left_out(tmp_path):
 
 
 def test_coverage_from_a_table_of_sets(tmp_path):
-    source = tmp_path / "films.csv"
+    source = tmp_path / "films: all.csv"
     source.write_text("film,genres\na,x|y\nb,y\nc,z\nd,x|y|w\n")
     found = answer(source, "--function", "coverage", "--items", "genres", "--k", 2, "--steps", 50)
     assert (found["chosen"], found["value"], found["function"]) == ([2, 3], 4.0, "coverage of genres")

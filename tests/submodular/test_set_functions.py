@@ -10,11 +10,13 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import matroid_checks
 import numpy as np
 import pytest
+import select_checks
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from submodular_checks import ARCS, CHANCES, FUNCTIONS, N, exact_spread, influence, make
+from submodular_checks import ARCS, CHANCES, ESTIMATED, FUNCTIONS, N, estimated, exact_spread, influence, make
 
 import onesfw as fw
 from onesfw import submodular
@@ -442,3 +444,13 @@ def test_nobody_tests_for_a_kind_of_function_or_matroid():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
                 asked = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
                 assert not asked & kinds, (path.name, node.lineno)
+
+
+def test_every_exported_function_and_matroid_has_a_case():
+    """The tables of cases that the tests of this folder run over know each of them."""
+    exported = [getattr(submodular, name) for name in submodular.__all__]
+    functions = {kind for kind in exported if isinstance(kind, type) and issubclass(kind, Function)} - {Function}
+    assert functions == {type(estimated(name)[0]) for name in ESTIMATED}
+    assert functions == {type(function) for function in select_checks.FUNCTIONS.values()}
+    matroids = {kind for kind in exported if isinstance(kind, type) and issubclass(kind, submodular.Matroid)}
+    assert matroids - {submodular.Matroid} == {type(matroid) for matroid in matroid_checks.MATROIDS.values()}

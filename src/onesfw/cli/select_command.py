@@ -211,7 +211,7 @@ def content(result: Selection, name: str) -> dict[str, Any]:
     """The answer in JSON's terms."""
     return {
         "data": name,
-        "function": result.title.partition(": ")[2],
+        "function": result.title.removeprefix(f"{name}: "),
         "n": int(result.x.size),
         "chosen": result.names.tolist(),
         "value": result.value,

@@ -240,7 +240,7 @@ def matroid_of(
     """What the parameters allow, for n columns or rows."""
     if (groups is None) != (per_group is None):
         raise ValueError("groups and per_group go together: give both, or neither")
-    if groups is not None:
+    if groups is not None and per_group is not None:
         if wanted is not None:
             raise ValueError(f"{argument} goes without groups, where per_group says how many to keep")
         if len(groups) != n:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,7 +105,7 @@ def check_inside(point: np.ndarray, limit: Limit) -> None:
         raise ValueError(f"x must satisfy every constraint: it breaks the {type(limit).__name__}'s")
 
 
-def scheme_of(limit: Any, b: float) -> tuple[Scheme, Callable[[np.ndarray], float]]:
+def scheme_of(limit: Limit, b: float) -> tuple[Scheme, Callable[[np.ndarray], float]]:
     """A constraint's scheme, and its balance at a point that is scaled by b already."""
     if isinstance(limit, Matroid):
         groups, capacities = parts(limit)

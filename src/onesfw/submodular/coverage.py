@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from numpy.typing import ArrayLike
 
 from onesfw.submodular.base import Chosen, State, as_mask, unchecked
-from onesfw.submodular.row_functions import RowFunction, Stepper, as_sparse, check_size, row_weights
+from onesfw.submodular.row_functions import Matrix, RowFunction, Stepper, as_sparse, check_size, row_weights
 from onesfw.trees import Array, Tree
 
 
@@ -36,14 +37,14 @@ class Coverage(RowFunction):
     """
 
     n: int = eqx.field(static=True)
-    indptr: Any
-    indices: Any
-    values: Any
-    weights: Any
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
     longest: int = eqx.field(static=True)
     closed_form: ClassVar[bool] = True
 
-    def __init__(self, incidence: Any, weights: Any = None) -> None:
+    def __init__(self, incidence: Matrix, weights: ArrayLike | None = None) -> None:
         matrix = as_sparse(incidence, "Coverage", "incidence")
         rows = matrix.T.tocsr()
         self.n = int(matrix.shape[0])

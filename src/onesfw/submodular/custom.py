@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -60,15 +60,15 @@ class SetFunction(Function):
         2.0
     """
 
-    function: Callable[..., Any] = eqx.field(static=True)
+    function: Callable[..., Tree] = eqx.field(static=True)
     n: int = eqx.field(static=True)
-    sample: Callable[..., Any] | None = eqx.field(static=True)
-    many: Callable[..., Any] = eqx.field(static=True)
+    sample: Callable[..., Tree] | None = eqx.field(static=True)
+    many: Callable[..., Tree] = eqx.field(static=True)
     seed: int = eqx.field(static=True)
     count: int = eqx.field(static=True)
 
     def __init__(
-        self, value: Callable[..., Any], n: int, sample: Callable[..., Any] | None = None, *, check: bool = False
+        self, value: Callable[..., Tree], n: int, sample: Callable[..., Tree] | None = None, *, check: bool = False
     ) -> None:
         require_callable(value, "SetFunction", "value")
         require_callable(sample, "SetFunction", "sample", optional=True)
@@ -208,7 +208,7 @@ def slices(count: int) -> int:
     return max(1, count // 256)
 
 
-def evaluator(value: Callable[..., Any], sample: Callable[..., Any] | None) -> Callable[..., Any]:
+def evaluator(value: Callable[..., Tree], sample: Callable[..., Tree] | None) -> Callable[..., Tree]:
     """(masks, draw numbers, the words of a key) ↦ f_ω(S) for all pairs, compiled."""
 
     def one(s: Array, number: Array, words: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -125,7 +125,7 @@ class MultilinearExtension(Objective):
         return value / count, gradient / count
 
     def check(self, like: Tree, samples: int) -> None:
-        leaves: list[Any] = jax.tree.leaves(like)
+        leaves = jax.tree.leaves(like)
         if len(leaves) != 1 or leaves[0].shape != (self.function.n,):
             raise ValueError(
                 f"MultilinearExtension: x must be one vector of {self.function.n} entries, one per element of the set "

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
 from jax import lax
+from numpy.typing import ArrayLike
 
 from onesfw.arguments import choose, whole_number
 from onesfw.submodular.base import Chosen, State, as_mask
 from onesfw.submodular.row_functions import (
     LARGEST,
     MOST_ENTRIES,
+    Matrix,
     RowFunction,
+    Sparse,
     Stepper,
     as_sparse,
     check_size,
@@ -25,6 +27,7 @@ from onesfw.submodular.row_functions import (
 )
 from onesfw.trees import Array, Tree
 
+Kernel = Callable[[np.ndarray, np.ndarray], ArrayLike]
 BLOCK = 256  # rows that are sorted at once
 KERNELS = ("rbf", "cosine", "linear")
 NEAR = ("rbf", "cosine")  # whose similarities fall with the distance
@@ -66,27 +69,27 @@ class FacilityLocation(RowFunction):
     """
 
     n: int = eqx.field(static=True)
-    indptr: Any
-    indices: Any
-    values: Any
-    weights: Any
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
     longest: int = eqx.field(static=True)
     neighbors: int | None = eqx.field(static=True)
     closed_form: ClassVar[bool] = True
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: Matrix | None = None,
         *,
-        features: Any = None,
-        kernel: str | Callable[..., Any] = "rbf",
+        features: ArrayLike | None = None,
+        kernel: str | Kernel = "rbf",
         neighbors: int | None = None,
-        weights: Any = None,
+        weights: ArrayLike | None = None,
     ) -> None:
         if (similarity is None) == (features is None):
             raise TypeError("FacilityLocation: give either similarity or features, not both and not neither")
         self.neighbors = None
-        if similarity is None:
+        if features is not None:
             points = feature_matrix(features, "FacilityLocation")
             self.neighbors = neighbors_asked(len(points), kernel, neighbors)
         elif neighbors is not None:
@@ -95,9 +98,9 @@ class FacilityLocation(RowFunction):
             rows = self.n = len(points)
             self.indptr, self.indices, self.values = nearest(points, kernel, self.neighbors)
         else:
-            made = similarity is None
-            matrix = similarities(points, kernel) if made else similarity
-            rows, self.n, self.indptr, self.indices, self.values = falling(matrix, spare=made and not callable(kernel))
+            matrix = similarities(points, kernel) if similarity is None else similarity
+            spare = similarity is None and not callable(kernel)
+            rows, self.n, self.indptr, self.indices, self.values = falling(matrix, spare=spare)
         if self.indices.size == 0:
             raise ValueError("FacilityLocation: similarity has no positive entry: no element serves any row")
         self.weights = row_weights(weights, rows, "FacilityLocation", "row")
@@ -205,13 +208,13 @@ class Served(State):
         self.chosen.append(i)
 
 
-def falling(similarity: Any, *, spare: bool = False) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarray]:
+def falling(similarity: Matrix, *, spare: bool = False) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarray]:
     """Rows, columns, and every row's positive entries in the order of falling values: indptr, indices, values.
 
     A dense matrix of positive numbers is sorted block by block: besides it, 12 bytes an entry are needed, or 4 where it
     is `spare` and may be overwritten.
     """
-    if not sp.issparse(similarity) and positive(dense := np.asarray(similarity)):
+    if not isinstance(similarity, Sparse) and positive(dense := np.asarray(similarity)):
         own = spare and dense.dtype == np.float64 and dense.flags.c_contiguous
         values = dense if own else np.empty(dense.shape)
         indices = np.empty(dense.shape, np.int32)
@@ -234,7 +237,7 @@ def positive(dense: np.ndarray) -> bool:
     return fits and float(dense.min()) > 0 and float(dense.max()) <= LARGEST
 
 
-def similarities(features: Any, kernel: str | Callable[..., Any]) -> np.ndarray:
+def similarities(features: ArrayLike, kernel: str | Kernel) -> np.ndarray:
     """The elements' similarities to one another, from one row of numbers each."""
     points = feature_matrix(features, "FacilityLocation")
     if callable(kernel):
@@ -294,7 +297,7 @@ def default_neighbors(n: int, neighbors: int | None) -> int | None:
     return None if count >= n else count
 
 
-def neighbors_asked(n: int, kernel: str | Callable[..., Any], neighbors: int | None) -> int | None:
+def neighbors_asked(n: int, kernel: str | Kernel, neighbors: int | None) -> int | None:
     """`default_neighbors` where the kernel has nearest neighbours; all pairs, or a sentence, where it has not."""
     if kernel in NEAR:
         return default_neighbors(n, neighbors)
@@ -303,7 +306,7 @@ def neighbors_asked(n: int, kernel: str | Callable[..., Any], neighbors: int | N
     return None
 
 
-def nearest(points: np.ndarray, kernel: str | Callable[..., Any], count: int) -> tuple[np.ndarray, ...]:
+def nearest(points: np.ndarray, kernel: str | Kernel, count: int) -> tuple[np.ndarray, ...]:
     """Every element's `count` nearest ones, itself among them, by falling similarity: indptr, indices, values.
 
     d² is scaled by its median over the pairs of 2,000 elements, where `gaussian` takes all.

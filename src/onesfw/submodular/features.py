@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from onesfw.arguments import choose, number
 from onesfw.engine.keys import Key
@@ -17,7 +17,7 @@ from onesfw.submodular.base import Chosen, Function, Judge, Source, State, as_ma
 from onesfw.submodular.certificates import ByMarginals
 from onesfw.submodular.extension import TracedSource
 from onesfw.submodular.matroids import Matroid
-from onesfw.submodular.row_functions import check_size, feature_matrix, row_weights
+from onesfw.submodular.row_functions import Matrix, Sparse, check_size, feature_matrix, row_weights
 from onesfw.trees import Array, Tree
 
 CONCAVE = ("sqrt", "log1p", "saturated")
@@ -47,14 +47,16 @@ class FeatureBased(Function):
     """
 
     n: int = eqx.field(static=True)
-    amounts: Any  # features × n
-    caps: Any
-    weights: Any
+    amounts: np.ndarray  # features × n
+    caps: np.ndarray
+    weights: np.ndarray
     concave: str = eqx.field(static=True)
 
-    def __init__(self, features: Any, concave: str = "sqrt", weights: Any = None, *, saturation: float = 0.2) -> None:
+    def __init__(
+        self, features: Matrix, concave: str = "sqrt", weights: ArrayLike | None = None, *, saturation: float = 0.2
+    ) -> None:
         choose(concave, CONCAVE, "concave")
-        if sp.issparse(features):
+        if isinstance(features, Sparse):
             features = features.toarray()
         amounts = feature_matrix(features, "FeatureBased").T
         if np.any(amounts < 0):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from onesfw.arguments import real, whole_number
 from onesfw.engine.keys import seed_of
@@ -34,6 +35,7 @@ from onesfw.trees import Array, Tree
 
 AVERAGED = 10_000  # reverse-reachable sets that stand for the expectation on the host
 WEIGHTED_CASCADE = "weighted-cascade"
+Arcs = tuple[np.ndarray, np.ndarray, np.ndarray]
 BLOCK, BLOCK_ENTRIES = 1 << 16, 2_000_000  # sets drawn at once by a run, and the most nodes they may hold
 SETS, ENTRIES = 400_000, 8_000_000  # of one sample that sets are judged on, and the most nodes they may hold
 GLANCED, GLANCED_ENTRIES = 10_000, 500_000  # the same for a point of the trace
@@ -64,12 +66,14 @@ class Influence(Function):
     """
 
     n: int = eqx.field(static=True)
-    nodes: Any  # the labels, in order: element i is nodes[i]
-    outward: Any  # (indptr, targets, chances) along the arcs
-    inward: Any  # (indptr, sources, chances) against them
+    nodes: np.ndarray  # the labels, in order: element i is nodes[i]
+    outward: Arcs  # (indptr, targets, chances) along the arcs
+    inward: Arcs  # (indptr, sources, chances) against them
     closed_form: ClassVar[bool] = True
 
-    def __init__(self, edges: Any, probability: Any = WEIGHTED_CASCADE, *, directed: bool = False) -> None:
+    def __init__(
+        self, edges: ArrayLike, probability: float | str | ArrayLike = WEIGHTED_CASCADE, *, directed: bool = False
+    ) -> None:
         pairs = np.asarray(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.shape[0] == 0 or pairs.dtype.kind not in "iu":
             raise ValueError(
@@ -98,7 +102,7 @@ class Influence(Function):
     def omegas(self) -> None:
         return None
 
-    def sample(self, count: int, seed: Any = 0, *, first: int = 0, entries: int = 50_000_000) -> Coverage:
+    def sample(self, count: int, seed: Key = 0, *, first: int = 0, entries: int = 50_000_000) -> Coverage:
         """Reverse-reachable sets number first, first + 1, … as `Coverage` with weights n/count: an estimate of f.
 
         Args:
@@ -133,7 +137,7 @@ class Influence(Function):
         after = jnp.concatenate([jax.lax.cumprod(factors, reverse=True)[1:], one])
         return jnp.where(omega > 0, self.n * before * after, 0.0)
 
-    def spread(self, chosen: Chosen, cascades: int = 10_000, seed: Any = 0) -> Estimate:
+    def spread(self, chosen: Chosen, cascades: int = 10_000, seed: Key = 0) -> Estimate:
         """f(S) from that many forward cascades, with its standard error: independent of every reverse-reachable set.
 
         `seed` is a number of up to 64 bits or a JAX key.
@@ -297,7 +301,7 @@ def reverse_set(words: np.ndarray, indptr: np.ndarray, sources: np.ndarray, chan
     return mask
 
 
-def as_seed(seed: Any) -> int:
+def as_seed(seed: Key) -> int:
     """64 bits from a number or a JAX key, or a sentence."""
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         if not 0 <= seed < 2**64:
@@ -309,7 +313,7 @@ def as_seed(seed: Any) -> int:
         raise TypeError(f"seed must be a whole number or one JAX key, got {seed!r:.200}") from None
 
 
-def edge_chances(probability: Any, count: int) -> np.ndarray | None:
+def edge_chances(probability: float | str | ArrayLike, count: int) -> np.ndarray | None:
     """A probability per given edge; None for the weighted cascade, which needs the indegrees."""
     if isinstance(probability, str):
         if probability != WEIGHTED_CASCADE:
@@ -327,9 +331,7 @@ def edge_chances(probability: Any, count: int) -> np.ndarray | None:
     return chances.astype(np.float64)
 
 
-def by_node(
-    tails: np.ndarray, heads: np.ndarray, chances: np.ndarray, n: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def by_node(tails: np.ndarray, heads: np.ndarray, chances: np.ndarray, n: int) -> Arcs:
     """Arcs sorted by their tails: indptr, heads, chances."""
     order = np.argsort(tails, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from onesfw.engine.keys import Key, seed_of
@@ -53,9 +53,9 @@ class LogDet(Function):
     """
 
     n: int = eqx.field(static=True)
-    kernel: Any
+    kernel: np.ndarray
 
-    def __init__(self, kernel: Any) -> None:
+    def __init__(self, kernel: ArrayLike) -> None:
         matrix = np.asarray(kernel)
         if matrix.dtype.kind not in "fiub":
             raise TypeError(f"LogDet: kernel must hold numbers, got dtype {matrix.dtype}")

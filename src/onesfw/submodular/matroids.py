@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 import jax.numpy as jnp
@@ -17,6 +17,8 @@ from onesfw.arguments import whole_number
 from onesfw.sets.host import on_host
 from onesfw.trees import Array
 
+Labels = Sequence[str] | Sequence[int] | np.ndarray
+Capacities = int | Sequence[int] | Mapping[str, int] | Mapping[int, int] | np.ndarray
 _numbers = itertools.count()
 _numbered: WeakValueDictionary[int, Matroid] = WeakValueDictionary()
 
@@ -207,7 +209,7 @@ class PartitionMatroid(Matroid):
         [1, 2]
     """
 
-    def __init__(self, groups: Any, capacities: Any) -> None:
+    def __init__(self, groups: Labels, capacities: Capacities) -> None:
         self.labels, codes = by_label(groups)
         self.n, self.groups = int(codes.size), codes.astype(np.int32)
         wanted = group_capacities(capacities, self.labels)
@@ -345,7 +347,7 @@ class Counter(Builder):
         return True
 
 
-def by_label(groups: Any) -> tuple[np.ndarray, np.ndarray]:
+def by_label(groups: Labels) -> tuple[np.ndarray, np.ndarray]:
     """The labels in order, and each element's place among them; a sentence where there is no order."""
     given = np.asarray(groups)
     if given.ndim != 1 or given.size == 0:
@@ -362,17 +364,17 @@ def by_label(groups: Any) -> tuple[np.ndarray, np.ndarray]:
         ) from None
 
 
-def group_capacities(capacities: Any, labels: np.ndarray) -> np.ndarray:
+def group_capacities(capacities: Capacities, labels: np.ndarray) -> np.ndarray:
     """A whole number per group, from one number, a list or a dict."""
-    if isinstance(capacities, dict):
+    if isinstance(capacities, Mapping):
         missing = [label for label in labels.tolist() if label not in capacities]
         if missing:
             raise ValueError(f"PartitionMatroid: capacities has no entry for group {missing[0]!r}")
         values = [capacities[label] for label in labels.tolist()]
     elif np.ndim(capacities) == 0:
-        values = [capacities] * labels.size
+        values = [cast(int, capacities)] * labels.size
     else:
-        values = list(capacities)
+        values = list(cast(Sequence[int], capacities))
         if len(values) != labels.size:
             raise ValueError(
                 f"PartitionMatroid: capacities must hold one number per group; there are {labels.size} groups and "

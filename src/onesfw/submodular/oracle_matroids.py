@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from onesfw.arguments import number, whole_number
 from onesfw.objectives.base import require_callable
@@ -28,7 +28,7 @@ class GraphicMatroid(Matroid):
         (2, False)
     """
 
-    def __init__(self, edges: Any) -> None:
+    def __init__(self, edges: ArrayLike) -> None:
         pairs = np.asarray(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.shape[0] == 0:
             raise ValueError(f"GraphicMatroid: edges must be pairs of nodes, one pair a row, got shape {pairs.shape}")
@@ -142,7 +142,7 @@ class LinearMatroid(Matroid):
         (True, False)
     """
 
-    def __init__(self, matrix: Any, tolerance: float = 1e-9) -> None:
+    def __init__(self, matrix: ArrayLike, tolerance: float = 1e-9) -> None:
         columns = np.asarray(matrix)
         if columns.ndim != 2 or 0 in columns.shape or columns.dtype.kind not in "fiub":
             raise ValueError(f"LinearMatroid: matrix must be 2-D and hold numbers, got {columns.dtype} {columns.shape}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -36,6 +36,23 @@ from onesfw.submodular.certificates import gradient_bound, set_bound, verdict
 from onesfw.submodular.matroids import Matroid
 from onesfw.trees import Array, Tree
 
+
+@runtime_checkable
+class Sparse(Protocol):
+    """A sparse matrix in any of SciPy's formats."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    def tocsr(self) -> sp.csr_matrix:
+        """Row by row."""
+
+    def toarray(self) -> np.ndarray:
+        """With its zeros."""
+
+
+Matrix = ArrayLike | Sparse
 Stepper = Callable[[np.ndarray, np.ndarray, np.ndarray, float, np.ndarray], None]
 LARGEST = 1e30  # of a weight, a similarity or f for one ω: sums of these must fit into float32
 MOST_ENTRIES = 2**31 - 1  # entries are numbered in 32 bits under JAX
@@ -54,10 +71,10 @@ class RowFunction(Function):
     indices[indptr[r]:indptr[r+1]]; `values` holds their m, falling along the row, or nothing where all are 1.
     """
 
-    indptr: eqx.AbstractVar[Any]
-    indices: eqx.AbstractVar[Any]
-    values: eqx.AbstractVar[Any]
-    weights: eqx.AbstractVar[Any]
+    indptr: eqx.AbstractVar[np.ndarray]
+    indices: eqx.AbstractVar[np.ndarray]
+    values: eqx.AbstractVar[np.ndarray]
+    weights: eqx.AbstractVar[np.ndarray]
     longest: eqx.AbstractVar[int]
 
     @property
@@ -228,7 +245,7 @@ def relaxation_anew(function: RowFunction, points: np.ndarray, matroid: Matroid)
     return Bound(value, "thresholds", function.omegas * function.weights * (tau + over))
 
 
-def row_weights(weights: Any, count: int, name: str, what: str) -> np.ndarray:
+def row_weights(weights: ArrayLike | None, count: int, name: str, what: str) -> np.ndarray:
     """One non-negative finite weight per row; ones where none are given."""
     if weights is None:
         return np.ones(count)
@@ -252,9 +269,9 @@ def check_size(largest: float, name: str, what: str) -> None:
         )
 
 
-def as_sparse(matrix: Any, name: str, what: str) -> sp.csr_matrix:
+def as_sparse(matrix: Matrix, name: str, what: str) -> sp.csr_matrix:
     """A dense or sparse matrix of finite non-negative numbers as CSR, without stored zeros."""
-    if not sp.issparse(matrix):
+    if not isinstance(matrix, Sparse):
         array = np.asarray(matrix)
         if array.dtype.kind not in "fiub":
             raise TypeError(f"{name}: {what} must hold numbers, got dtype {array.dtype}")
@@ -279,7 +296,7 @@ def as_sparse(matrix: Any, name: str, what: str) -> sp.csr_matrix:
     return result
 
 
-def feature_matrix(features: Any, name: str) -> np.ndarray:
+def feature_matrix(features: ArrayLike, name: str) -> np.ndarray:
     """Finite features, a row per element, or a sentence."""
     points = np.asarray(features)
     if points.dtype.kind not in "fiub":
