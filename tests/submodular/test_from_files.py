@@ -262,7 +262,7 @@ def test_the_same_file_means_the_same_rows(name, tmp_path):
         (b'w,t\n"a\nb",1\n3,4\n', "line 2: a value holds a line break"),
         (b"x,t\n1,2\n3\r,4\n", "line 3: it cannot be split into values: a carriage return stands inside it"),
         (b"x\ra,t\n1,2\n", "line 1: it cannot be split into values"),
-        (gzip.compress(b"x,t\n1,2\n" * 5000)[:-20], "is damaged after line"),
+        (gzip.compress(b"x,t\n1,2\n" * 5000, mtime=0)[:-20], "is damaged after line"),
     ],
 )
 def test_what_is_refused_is_refused_alike(data, message, tmp_path, never_selects):

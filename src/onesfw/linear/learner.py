@@ -176,6 +176,7 @@ class Learner:
             self.pairs[:, 0], self.scalars["intercept"] = start.coefs.T, start.intercepts
             self.t0 = whole_number(start.t0, "t0", 0)
         self.scalars["intercept_before"] = self.scalars["intercept"]
+        self.used = (self.pairs[:, 0] != 0).any(axis=1)  # where a vertex has been, of sets whose vertices are one-hot
 
     @property
     def schedule(self) -> Preset:
@@ -221,7 +222,7 @@ class Learner:
             self.radii, settings.intercept is not None, self.intervals, self.scalars, self.pairs,
             None if alone else True,
         )  # fmt: skip
-        bounds = (settings.set.shape, self.blocks, self.groups) if settings.set.one_hot else ()
+        bounds = (settings.set.shape, self.blocks, self.groups, self.used) if settings.set.one_hot else ()
         return settings.set.kernel(*arguments, *bounds)
 
     def compile(self, value_type: Any = np.float64) -> float:
@@ -298,6 +299,7 @@ class Learner:
             learner.scalars[name] = tensors[f"scalar.{name}"]
         for name in ("pairs", "blocks", "groups", "table"):
             getattr(learner, name)[...] = tensors[name]
+        learner.used = (learner.pairs[:, 0] != 0).any(axis=1)
         return learner
 
 
