@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from onesfw.data.sources import check_indices
 from onesfw.linear.losses import Loss
 
 
@@ -51,6 +52,7 @@ def examples(
         raise ValueError(f"rows must have {n_features:,} columns, got {matrix.shape[1]:,}")
     if n_features > np.iinfo(np.int32).max:
         raise ValueError(f"rows must have at most {np.iinfo(np.int32).max:,} columns; hash the features to fewer")
+    check_indices(matrix, "rows")
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 from scipy.special import expit
 
 from onesfw.data.encoding import NUMBERS, Encoding
 from onesfw.data.labels import Label, show
+from onesfw.data.sources import check_indices
 from onesfw.files import Tensors, read_tensors, write_tensors
 from onesfw.linear.constraints import CONSTRAINTS
 from onesfw.linear.losses import LOSSES
@@ -114,6 +116,9 @@ class LinearModel(Shown):
         rows = rows if hasattr(rows, "shape") else np.asarray(rows)
         if rows.shape[1] != self.n_features:
             raise ValueError(f"rows must have {self.n_features:,} columns, got {rows.shape[1]:,}")
+        if scipy.sparse.issparse(rows):
+            rows = scipy.sparse.csr_array(rows)
+            check_indices(rows, "rows")
         return np.asarray(rows @ np.asarray(self.coef).T, np.float64) + self.intercept
 
     def predict(self, rows: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from onesfw.arguments import choose, number, whole_number
+from onesfw.data.sources import check_indices
 from onesfw.files import read_tensors, write_tensors
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.defaults import ANYWHERE, default_radius
@@ -272,6 +273,8 @@ def split(X: Any, y: Any, validation: Any, loss: str, rng: np.random.Generator) 
     """(training rows, validation rows), with labels turned into −1 and +1."""
     function, y = LOSSES[loss], np.asarray(y)
     matrix = X.tocsr() if scipy.sparse.issparse(X) else np.asarray(X)
+    if scipy.sparse.issparse(X):
+        check_indices(matrix, "X")
     if matrix.ndim != 2 or y.ndim != 1 or matrix.shape[0] != len(y):
         raise ValueError(
             f"X must be a matrix with one row for each of the {y.size:,} targets, got shape {matrix.shape}"

@@ -16,6 +16,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onesfw.arguments import number
+from onesfw.data.sources import check_indices
 from onesfw.linear.constraints import CLASSES, CONSTRAINTS, constraint_name
 from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS, default_radius
 from onesfw.linear.examples import Examples
@@ -76,6 +77,8 @@ class LinearOneSFW(BaseEstimator):
         """⟨a, x⟩ + intercept, one column a model."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
+        if scipy.sparse.issparse(X):
+            check_indices(X, "X")
         return safe_sparse_dot(X, np.atleast_2d(self.coef_).T, dense_output=True) + self.intercept_
 
     def _settings(self, data: Examples | None, classes: int | None = None) -> Settings:
