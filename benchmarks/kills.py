@@ -1,16 +1,20 @@
 """Kill runs at random moments and see that they end as if nothing had happened.
 
-    python benchmarks/kills.py [--kills 200] [--seed 0]
+    python benchmarks/kills.py [--kills 200] [--seed 0] [--kinds minimize fit select replicates]
 
-A run saves its state after every chunk; it is killed with SIGKILL after a random time, often in the middle of a save,
-and started again with the same arguments, over and over. When it has been killed often enough it is left to finish,
-and its last x and d are compared with those of an undisturbed run, bit by bit.
+A run that keeps checkpoints (`minimize`, `fit` from a file, several `replicates` at once) saves its state after every
+chunk; it is killed with SIGKILL after a random time, often in the middle of a save, and started again with the same
+arguments, over and over. `select` keeps none: it begins anew, and what it writes must be there whole or not at all.
+When a run has been killed often enough it is left to finish, and what it came to is compared with that of an
+undisturbed run, bit by bit; no temporary file may be left.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
+import io
 import os
 import random
 import shutil
@@ -19,53 +23,121 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 STEPS = 3_000_000
+KINDS = ("minimize", "fit", "select", "replicates")
 KILLS_PER_RUN = 10
 LONGEST = 1.5  # seconds between the first step of a run and its end
+ROWS, PASSES = 4_000, 400
 
 # Imports everything once, then makes a fresh process for each run: only the run itself is killed.
 SERVER = """
-import os, sys
+import os, sys, traceback
 sys.path.insert(0, {here!r})
 import jax, numpy, orbax.checkpoint, onesfw, onesfw.engine.checkpoint, onesfw.engine.host_loop, kills
+import onesfw.cli, onesfw.linear.file_training, onesfw.submodular, pyarrow.csv, sklearn.datasets
 for line in sys.stdin:
+    begin, told = os.pipe()
     pid = os.fork()
     if pid == 0:
-        folder, interval, chunk = line.split()
-        kills.solve(folder, float(interval), float(chunk))
-        sys.stdout.flush()
+        os.read(begin, 1)
+        try:
+            kind, folder, interval, chunk = line.split()
+            kills.work(kind, folder, float(interval), float(chunk))
+            sys.stdout.flush()
+        except BaseException:
+            traceback.print_exc()
         os._exit(0)
     print("started", pid, flush=True)
+    os.write(told, b"!")  # what the run prints comes after the line above
+    os.close(begin), os.close(told)
     os.waitpid(pid, 0)
     print("ended", flush=True)
 """
 
 
-def solve(folder: str, interval: float, chunk: float) -> None:
-    """One run with checkpoints in `folder` (`-` for none); prints when it steps, and a hash of x and d at the end."""
+def work(kind: str, folder: str, interval: float, chunk: float) -> None:
+    """One run in a folder, whose name begins with `alone` where nothing is to be saved; prints when it steps, and a
+    hash of what it came to."""
+    from onesfw.engine import checkpoint, host_loop
+    from onesfw.linear import file_training
+
+    checkpoint.INTERVAL, host_loop.CHUNK_SECONDS = interval, chunk
+    file_training.INTERVAL, file_training.SHARE = interval, 2 * interval
+    place = Path(folder)
+    alone = place.name.startswith("alone")
+    found = {"fit": fit, "select": select}.get(kind, minimize)(place, alone, kind == "replicates")
+    print("done", hashlib.sha256(found).hexdigest(), flush=True)
+
+
+def minimize(place: Path, alone: bool, several: bool) -> bytes:
+    """x and d after many steps, of one seed or of three."""
     import jax.numpy as jnp
     import numpy as np
 
     import onesfw as fw
-    from onesfw.engine import checkpoint, host_loop
 
-    checkpoint.INTERVAL, host_loop.CHUNK_SECONDS = interval, chunk
     rows = np.random.default_rng(0).standard_normal((200, 10)).astype(np.float32)
     result = fw.minimize(
         fw.FiniteSum(lambda x, row: jnp.logaddexp(0.0, row @ x) + 0.1 * jnp.sum(x**2), rows),
         fw.sets.L1Ball(3.0, shape=10),
-        steps=STEPS,
+        steps=STEPS // 3 if several else STEPS,
         key=1,
+        replicates=3 if several else None,
         every=5_000,
         evaluate=False,
-        checkpoint=None if folder == "-" else folder,
+        checkpoint=None if alone else place / "run",
         callbacks=[lambda row, x: print("stepping", flush=True)],
         algorithm=fw.one_sfw("convex", rho="adaptive"),
     )
-    content = np.asarray(result.x).tobytes() + np.asarray(result.state.estimate.d).tobytes()
-    print("done", result.steps, hashlib.sha256(content).hexdigest(), flush=True)
+    d = b"" if several else np.asarray(result.state.estimate.d).tobytes()
+    return np.asarray(result.x).tobytes() + d
+
+
+def command(*words: str) -> None:
+    """A command of `onesfw`, as the executable would run it."""
+    from onesfw.cli import app
+
+    print("stepping", flush=True)
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            code = app(list(words), standalone_mode=False)
+        except SystemExit as error:
+            code = error.code
+    assert not code, f"onesfw {' '.join(words)} ended with {code}"
+
+
+def fit(place: Path, alone: bool, several: bool) -> bytes:
+    """The coefficients that `onesfw fit` learns from a file."""
+    from onesfw.linear.model import LinearModel
+
+    kept = [] if alone else ["--checkpoint", str(place / "run"), "--cache", str(place / "rows.cache")]
+    options = ["--radius", "20", "--passes", str(PASSES), "--buffer", "500", "--quiet", *kept]
+    command("fit", str(place.parent / "rows.svm"), *options, "--model", str(place / "model"))
+    return LinearModel.load(place / "model").coef.tobytes()
+
+
+def select(place: Path, alone: bool, several: bool) -> bytes:
+    """The rows that `onesfw select` chooses of a table."""
+    out = place / "chosen.csv"
+    command("select", str(place.parent / "table.csv"), "--k", "5", "--steps", "20000", "--quiet", "--out", str(out))
+    return out.read_bytes()
+
+
+def write_data(folder: Path) -> None:
+    """The file that `fit` learns from, and the table that `select` chooses from."""
+    rng = random.Random(0)
+    lines = []
+    for _ in range(ROWS):
+        row = {j: rng.gauss(0, 1) for j in rng.sample(range(1, 200), 10)}
+        label = 1 if sum(v for j, v in row.items() if j < 60) > 0 else -1
+        lines.append(" ".join([str(label), *(f"{j}:{row[j]:.4f}" for j in sorted(row))]))
+    (folder / "rows.svm").write_text("\n".join(lines) + "\n")
+    table = ["a,b,c", *(",".join(f"{rng.gauss(0, 1):.4f}" for _ in range(3)) for _ in range(400))]
+    (folder / "table.csv").write_text("\n".join(table) + "\n")
 
 
 class Server:
@@ -77,10 +149,11 @@ class Server:
             [sys.executable, "-c", SERVER.format(here=here)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def start(self, folder: str, interval: float, chunk: float) -> int:
+    def start(self, kind: str, folder: Path, interval: float, chunk: float) -> int:
         """Start a run; its process number."""
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{folder} {interval} {chunk}\n")
+        folder.mkdir(exist_ok=True)
+        self.process.stdin.write(f"{kind} {folder} {interval} {chunk}\n")
         self.process.stdin.flush()
         return int(self.wait_for("started").split()[1])
 
@@ -88,34 +161,41 @@ class Server:
         """The next line that begins with one of the words."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            if line.split()[0] in words:
+            if line.split()[:1] and line.split()[0] in words:
                 return line
         raise RuntimeError("the server ended")
 
-    def finish(self, folder: str) -> str:
+    def finish(self, kind: str, folder: Path) -> str:
         """Let a run go to its end; the hash of what it came to."""
-        self.start(folder, 10.0, 0.25)
+        self.start(kind, folder, 10.0, 0.25)
         answer = self.wait_for("done", "ended").split()
-        assert answer[0] == "done", "a run that was left alone did not finish"
+        assert answer[0] == "done", f"{kind}: a run that was left alone did not finish"
         self.wait_for("ended")
-        return answer[2]
+        return answer[1]
 
     def close(self) -> None:
         """End the process."""
         self.process.communicate()
 
 
-def campaign(kills: int, seed: int, folder: Path, report: object = None) -> tuple[int, int]:
+def campaign(
+    kills: int, seed: int, folder: Path, report: Callable[[str], Any] | None = None, kinds: Sequence[str] = KINDS
+) -> tuple[int, int]:
     """Kill runs `kills` times in all; (kills, runs that ended bit-identical). Raises where one did not."""
     rng, server = random.Random(seed), Server()
-    expected = server.finish("-")
+    write_data(folder)
+    expected: dict[str, str] = {}
     killed = runs = 0
     while killed < kills:
+        kind = kinds[runs % len(kinds)]
+        if kind not in expected:
+            expected[kind] = server.finish(kind, folder / f"alone-{kind}")
         place = folder / f"run-{runs}"
         for _ in range(min(KILLS_PER_RUN, kills - killed)):
-            pid = server.start(str(place), 0.0, 0.02)
+            pid = server.start(kind, place, 0.0, 0.02)
             if rng.random() < 0.8:  # the others die while they start or read the checkpoint
-                server.wait_for("stepping", "done", "ended")
+                line = server.wait_for("stepping", "done", "ended")
+                assert line.split()[0] != "ended", f"run {runs}, {kind}, ended by itself"
             time.sleep(rng.uniform(0, LONGEST))
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -123,12 +203,16 @@ def campaign(kills: int, seed: int, folder: Path, report: object = None) -> tupl
             except ProcessLookupError:  # it was done before
                 pass
             server.wait_for("ended")
-        found = server.finish(str(place))
-        assert found == expected, f"run {runs} ended differently after {killed} kills"
+            chosen = place / "chosen.csv"
+            assert not chosen.exists() or chosen.read_bytes() == (folder / "alone-select" / "chosen.csv").read_bytes()
+        found = server.finish(kind, place)
+        assert found == expected[kind], f"run {runs}, {kind}, ended differently after {killed} kills"
+        left = [path for path in place.rglob(".*") if path.suffix in (".tmp", ".partial")]
+        assert not left, f"run {runs}, {kind}: left behind {left}"
         shutil.rmtree(place)
         runs += 1
-        if callable(report):
-            report(f"{killed} kills, {runs} runs, all bit-identical")
+        if report is not None:
+            report(f"{killed} kills, {runs} runs, the last a {kind}, all bit-identical")
     server.close()
     return killed, runs
 
@@ -137,12 +221,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Kill runs at random moments; each must end as if undisturbed.")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     options = parser.parse_args()
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        killed, runs = campaign(options.kills, options.seed, Path(folder), lambda text: print(text, flush=True))
+        killed, runs = campaign(
+            options.kills, options.seed, Path(folder), lambda text: print(text, flush=True), options.kinds
+        )
     seconds = time.perf_counter() - begun
-    print(f"{killed} SIGKILLs, {runs} runs of {STEPS:,} steps, all ended bit-identical; {seconds:.0f} s")
+    kinds = ", ".join(options.kinds)
+    print(f"{killed} SIGKILLs, {runs} runs ({kinds} in turn), all ended bit-identical; {seconds:.0f} s")
 
 
 if __name__ == "__main__":
