@@ -14,7 +14,7 @@ import numpy as np
 from onesfw.arguments import choose, named, whole_number
 from onesfw.data.batch import START, BadRows, Batch, Position
 from onesfw.data.blocks import Input
-from onesfw.data.encoding import BLOCKS, LIBSVM, ONE_HOT, TABLE, Encoding
+from onesfw.data.encoding import BLOCKS, LIBSVM, ONE_HOT, Encoding
 from onesfw.data.labels import Label, check_labels, distinct, parse_labels
 from onesfw.data.sources import Blocks, BlockSource, Files, Parts, RowsFrom
 
@@ -307,6 +307,3 @@ def all_labels(source: RowsFrom, options: ReadOptions, encoding: Encoding) -> se
     if encoding.target_words:
         return found
     return {number for word in found if (number := as_number(word.encode())) is not None}
-
-
-__all__ = ["FORMATS", "STRINGS", "TABLE", "Prepared", "ReadOptions", "Source", "find_format", "prepare", "reopen"]

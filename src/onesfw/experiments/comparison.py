@@ -44,25 +44,33 @@ Announce = Callable[[str, str], None]
 class Comparison:
     """The curves of all methods on one problem, and why the others are missing.
 
+    Args:
+        problem: what the methods ran on.
+        budget: samples of each run.
+        seeds: how many runs of each method.
+        key: the seed that all others are folded from.
+        curves: what was measured, one for each method.
+        skipped: the methods that did not run, with the reason.
+        rules: of each method with several step rules, the final errors of every rule, one for each seed.
+        finished: whether every method was run; False after Ctrl-C.
+
     Example:
-        >>> from onesfw.experiments import compare
-        >>> (comparison,) = compare("quadratic-face", algorithms=["one_sfw", "svrf"], samples=300, seeds=2)
-        >>> [curve.name for curve in comparison.curves], list(comparison.skipped)
-        (['one_sfw'], ['svrf'])
+        >>> from onesfw import zoo
+        >>> from onesfw.experiments import Comparison
+        >>> reason = "needs a finite sum"
+        >>> comparison = Comparison(zoo.get("quadratic-face"), budget=300, seeds=2, skipped={"svrf": reason})
+        >>> comparison.remarks()
+        ['svrf: needs a finite sum']
     """
 
     problem: Problem
     budget: int
-    """Samples of each run."""
     seeds: int
     key: int = 0
     curves: list[Curve] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
-    """The methods that did not run, with the reason."""
     rules: dict[str, dict[str, Floats]] = field(default_factory=dict)
-    """Of each method with several step rules: the final errors of every rule, one for each seed."""
     finished: bool = True
-    """Whether every method was run; False after Ctrl-C."""
 
     @property
     def optimum(self) -> float | None:

@@ -32,12 +32,24 @@ LOGARITHMIC = ("suboptimality", "gap", "gradient_error", "regret")
 class Curve:
     """What was measured of one method; the first of `measures` is the one that its theorem bounds.
 
+    Args:
+        name: of the method.
+        summary: its name, setting and schedules in one line.
+        citation: where it comes from.
+        steps: of each point.
+        counts: oracle calls at each point: "samples", "gradients", "hvps" and "lmo_calls".
+        seconds: seeds × points, compilation and evaluation left out.
+        measures: seeds × points of each measure; NaN where a method has no such thing.
+        separate: whether each point is a run of its own, because a schedule depends on T.
+
     Example:
-        >>> from onesfw.experiments import compare
-        >>> (comparison,) = compare("quadratic-face", algorithms=["one_sfw"], samples=300, seeds=2)
-        >>> curve = comparison.curve("one_sfw")
-        >>> curve.primary, curve.final.shape, int(curve.counts["samples"][-1])
-        ('suboptimality', (2,), 300)
+        >>> import numpy as np
+        >>> from onesfw.experiments import Curve
+        >>> steps, errors = np.array([10, 100]), np.array([[0.5, 0.1], [0.7, 0.3]])
+        >>> counts = {"samples": steps}
+        >>> curve = Curve("one_sfw", "", "", steps, counts, np.zeros((2, 2)), {"suboptimality": errors})
+        >>> curve.primary, curve.final.tolist()
+        ('suboptimality', [0.1, 0.3])
     """
 
     name: str
@@ -45,13 +57,9 @@ class Curve:
     citation: str
     steps: Counts
     counts: dict[str, Counts]
-    """Oracle calls at each point."""
     seconds: Floats
-    """seeds × points, compilation and evaluation left out."""
     measures: dict[str, Floats]
-    """seeds × points of each measure; NaN where a method has no such thing."""
     separate: bool = False
-    """Whether each point is a run of its own, because a schedule depends on T."""
 
     @property
     def primary(self) -> str:

@@ -50,10 +50,19 @@ class Section:
 class Report:
     """What the page shows.
 
+    Args:
+        title: of the page.
+        lead: the sentence below the title.
+        command: what was called, for the foot of the page.
+        comparisons: whose curves are drawn.
+        sections: words and tables below the curves.
+        seconds: wall time of the runs; None where it is not known.
+        versions: of the packages and the machine; those of this process where left out.
+
     Example:
-        >>> from onesfw.experiments import Report, compare
-        >>> done = compare("quadratic-face", algorithms=["one_sfw"], samples=200, seeds=2)
-        >>> Report.of(done).title
+        >>> from onesfw import zoo
+        >>> from onesfw.experiments import Comparison, Report
+        >>> Report.of([Comparison(zoo.get("quadratic-face"), budget=200, seeds=2)]).title
         'Methods compared on quadratic-face'
     """
 

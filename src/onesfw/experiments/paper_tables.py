@@ -112,6 +112,14 @@ QUICK = Size(
 class Rates:
     """What was measured.
 
+    Args:
+        size: how much was run.
+        comparisons: of the methods, by the problem's name.
+        study: of the step rules of one_sfw; None before it is run.
+        noise: comparisons of 1-SFW and momentum, by the level of noise.
+        seconds: wall time in all.
+        files: where it was written to, by "markdown", "json" and "page".
+
     Example:
         >>> from onesfw.experiments import Rates
         >>> from onesfw.experiments.paper_tables import QUICK
@@ -125,7 +133,6 @@ class Rates:
     noise: dict[float, Comparison] = field(default_factory=dict)
     seconds: float = 0.0
     files: dict[str, Path] = field(default_factory=dict)
-    """Where it was written to."""
 
     def of(self, setting: str) -> list[Comparison]:
         """The comparisons of a setting."""

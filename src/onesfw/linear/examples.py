@@ -14,7 +14,22 @@ from onesfw.linear.losses import Loss
 
 @dataclass(frozen=True)
 class Examples:
-    """CSR rows without duplicate entries, float64 targets and weights."""
+    """CSR rows without duplicate entries, float64 targets and weights.
+
+    Args:
+        indptr: where each row begins in `indices` and `values`, and where the last one ends; int64.
+        indices: the columns of the entries; uint32.
+        values: the entries; float32 or float64.
+        targets: y of each row.
+        weights: of each row.
+        n_features: the number of columns.
+
+    Example:
+        >>> from onesfw.linear import LOSSES, examples
+        >>> rows = examples([[1.0, 0.0], [2.0, 3.0]], [1.0, -2.0], None, 2, LOSSES["squared"])
+        >>> rows.indptr.tolist(), rows.values.tolist(), rows.size
+        ([0, 1, 3], [1.0, 2.0, 3.0], 2)
+    """
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -40,7 +55,29 @@ def examples(
 ) -> Examples:
     """Check a matrix (CSR or dense), its targets and weights; copies only what has another type.
 
-    With `labels`, targets are class numbers; without, those of a loss that classifies are −1 and +1.
+    Args:
+        rows: the matrix, one row an example.
+        targets: y, one number a row: class numbers with `labels`; without, −1 and +1 for a loss that classifies.
+        weights: one number a row, none negative; None for 1.
+        n_features: the columns that the matrix must have.
+        loss: that the targets must fit.
+        labels: the classes of models that learn one against the rest; None for one model.
+
+    Returns:
+        The rows in the types the kernels are compiled for.
+
+    Raises:
+        TypeError: where targets or weights are no numbers.
+        ValueError: where shapes do not fit, a number is not finite, a weight is negative, or the loss cannot take a
+            target.
+
+    Example:
+        >>> from onesfw.linear import LOSSES, examples
+        >>> examples([[1.0, 0.0], [2.0, 3.0]], [1.0, -2.0], None, 2, LOSSES["squared"]).weights.tolist()
+        [1.0, 1.0]
+        >>> examples([[1.0]], [0.5], None, 1, LOSSES["logistic"])
+        Traceback (most recent call last):
+        ValueError: targets must be -1 or +1 for loss='logistic'
     """
     if isinstance(rows, np.ndarray) or not scipy.sparse.issparse(rows):
         dense = np.asarray(rows)

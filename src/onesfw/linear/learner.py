@@ -44,6 +44,7 @@ class Settings:
         ValueError, TypeError: for an unknown name, or a number out of its range.
 
     Example:
+        >>> from onesfw.linear import Settings
         >>> Settings(20, "squared", radius=3.0).models
         1
         >>> Settings(20, radius=(1.0, 2.0, 4.0)).models
@@ -121,13 +122,24 @@ class Settings:
 
 
 class Start(NamedTuple):
-    """Where models start instead of the origin: they must lie in their sets."""
+    """Where models start instead of the origin: they must lie in their sets.
+
+    Args:
+        coefs: models × features.
+        intercepts: one a model.
+        t0: η is read at t + t0, so that a start is not thrown away by η_1 = 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.linear import Learner, Settings, Start
+        >>> start = Start(np.array([[1.0, -2.0]]), np.zeros(1), t0=100)
+        >>> Learner(Settings(2, "squared", radius=3.0), start=start).coef
+        array([ 1., -2.])
+    """
 
     coefs: np.ndarray
-    """models × features"""
     intercepts: np.ndarray
     t0: int = 0
-    """η is read at t + t0, so that a start is not thrown away by η_1 = 1."""
 
 
 class Learner:
@@ -147,6 +159,7 @@ class Learner:
         ValueError, TypeError: for rows below 1 or a start of other shapes.
 
     Example:
+        >>> from onesfw.linear import Learner, Settings
         >>> learner = Learner(Settings(2, "squared", radius=3.0))
         >>> for _ in range(2_000):
         ...     total = learner.learn([[1.0, 0.0], [0.0, 1.0]], [1.0, -2.0])
@@ -304,14 +317,23 @@ class Learner:
 
 
 class Evaluation(NamedTuple):
-    """What a pass over the data says of the models, one number a model."""
+    """What a pass over the data says of the models, one number a model.
+
+    Args:
+        value: F(x), the weighted mean of the losses.
+        gap: max over v of ⟨∇F(x), x − v⟩, at the best intercept: at least F(x) − F*.
+        intercepts: the intercepts that value and gap are at.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.linear import Evaluation
+        >>> Evaluation(np.array([0.5]), np.array([0.01]), np.array([0.0])).gap
+        array([0.01])
+    """
 
     value: np.ndarray
-    """F(x), the weighted mean of the losses."""
     gap: np.ndarray
-    """max over v of ⟨∇F(x), x − v⟩, at the best intercept: at least F(x) − F*."""
     intercepts: np.ndarray
-    """The intercepts that value and gap are at."""
 
 
 def evaluate(settings: Settings, data: Examples, coefs: np.ndarray, intercepts: Any = None) -> Evaluation:
@@ -329,7 +351,13 @@ def evaluate(settings: Settings, data: Examples, coefs: np.ndarray, intercepts: 
     Returns:
         `Evaluation`, arrays of one number a model.
 
+    Raises:
+        ValueError: where `coefs` have another number of features than the rows, or `intercepts` are not one a model.
+        IndexError: where there are more coefficients than models.
+
     Example:
+        >>> import numpy as np
+        >>> from onesfw.linear import Settings, evaluate, examples
         >>> settings = Settings(2, "squared", radius=3.0)
         >>> rows = examples([[1.0, 0.0], [0.0, 1.0]], [1.0, -2.0], None, 2, settings.loss_function)
         >>> evaluate(settings, rows, np.array([1.0, -2.0])).gap

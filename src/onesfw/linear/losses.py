@@ -120,15 +120,28 @@ def all_derivatives(loss: int, parameter: float, margins: np.ndarray, targets: n
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss by its name."""
+    """A loss by its name.
+
+    Args:
+        name: what users write.
+        title: as tables call it.
+        code: its number in the kernels.
+        formula: how it prints.
+        classifies: whether y is a label, −1 or +1.
+        least_target: the least y that it can take.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.linear import LOSSES
+        >>> LOSSES["huber"].value(np.array([0.5, 3.0]), np.zeros(2), delta=1.0).tolist()
+        [0.125, 2.5]
+    """
 
     name: str
     title: str
-    """As tables call it."""
     code: int
     formula: str
     classifies: bool = False
-    """Whether y is a label, −1 or +1."""
     least_target: float = -inf
 
     def value(self, margins: np.ndarray, targets: np.ndarray, delta: float = 1.0) -> np.ndarray:

@@ -44,6 +44,11 @@ class Training:
         pass_seconds: of each pass that was finished.
         compile_seconds: compiling the kernel, or loading it.
         finished: False where Ctrl-C ended the run; the model is as it stood.
+
+    Example:
+        >>> from onesfw.linear import Training
+        >>> Training(rows=500, passes=20, steps=10_000).finished
+        True
     """
 
     rows: int = 0
@@ -80,6 +85,8 @@ class LinearModel(Shown):
         test: how good it was on the test rows, where there were some.
 
     Example:
+        >>> import numpy as np
+        >>> from onesfw.linear import LinearModel
         >>> model = LinearModel(np.array([1.0, -2.0]), 0.5, "squared", "l1", 3.0)
         >>> model.predict(np.array([[1.0, 1.0], [0.0, 0.0]]))
         array([-0.5,  0.5])

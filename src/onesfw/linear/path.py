@@ -36,20 +36,38 @@ START_WEIGHT = 0.1  # t0 after the warm-up pass, in passes: larger values hold o
 
 @dataclass(frozen=True)
 class RadiusPath(Shown):
-    """Models for rising radii, and what they lose on the rows they learnt and on the others."""
+    """Models for rising radii, and what they lose on the rows they learnt and on the others.
+
+    Args:
+        settings: all but the radius.
+        radii: of the models, rising.
+        train_loss: the mean loss on the rows that were learnt.
+        gap: the Frank-Wolfe gap on the training rows: an upper bound of how far the model is from the best of its ball.
+        validation_loss: the mean loss on the other rows.
+        validation_stderr: its standard error.
+        nonzeros: of the coefficients.
+        intercepts: one a radius.
+        coefs: one row a radius.
+
+    Example:
+        >>> import numpy as np, scipy.sparse
+        >>> from onesfw.linear import RadiusPath, Settings
+        >>> losses, errors, zeros = np.array([0.4, 0.2, 0.21]), np.full(3, 0.02), np.zeros(3)
+        >>> coefs = scipy.sparse.csr_array(np.diag([0.1, 1.0, 10.0]))
+        >>> path = RadiusPath(Settings(3), coefs.data, losses, zeros, losses, errors, np.ones(3, int), zeros, coefs)
+        >>> path.best_radius
+        1.0
+    """
 
     settings: Settings
-    """All but the radius."""
     radii: np.ndarray
     train_loss: np.ndarray
     gap: np.ndarray
-    """The Frank-Wolfe gap on the training rows: an upper bound of how far the model is from the best of its ball."""
     validation_loss: np.ndarray
     validation_stderr: np.ndarray
     nonzeros: np.ndarray
     intercepts: np.ndarray
     coefs: scipy.sparse.csr_array
-    """One row a radius."""
 
     @property
     def best(self) -> int:
@@ -171,8 +189,11 @@ def radius_path(
         y: targets; any two labels for a loss that classifies.
         radii: of the models; None for 12 from 1/30 to 10 times the default radius of the estimators.
         validation: the share of the rows to measure on, or a pair (X, y) of other rows.
-        loss, constraint, schedule, delta: as in `onesfw.linear.Settings`.
+        loss: "logistic", "squared_hinge", "squared", "huber" or "poisson".
+        constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1".
+        schedule: of η and ρ, a name of `onesfw.schedules.PRESETS`; None for "adaptive".
         intercept: learn an intercept, which is not part of the norm.
+        delta: where the Huber loss turns linear.
         passes: over the training rows.
         key: the seed of the shuffling.
         n_jobs: threads among which the radii are divided; None for one, −1 for all cores.
@@ -186,6 +207,7 @@ def radius_path(
 
     Example:
         >>> import numpy as np
+        >>> from onesfw.linear import radius_path
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(500, 8))
         >>> path = radius_path(X, X[:, 0] > 0, [0.1, 1.0, 10.0], passes=10)

@@ -54,6 +54,14 @@ class Predictions:
         margins: ⟨a, x⟩ + intercept, a column a label where there are more than two; None where they went to a file.
         probabilities: of the second label, or of each; None where they were not asked for or went to a file.
         scores: how good they are, where the file has targets.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.linear import LinearModel, Predictions
+        >>> model = LinearModel(np.array([1.0, -2.0]), 0.5, "squared", "l1", 3.0)
+        >>> margins = model.margins(np.eye(2))
+        >>> Predictions(2, model.predictions(margins), margins).predictions
+        array([ 1.5, -1.5])
     """
 
     rows: int
@@ -82,7 +90,10 @@ def predict(
         out: where to write a CSV text, a line a row, whole or not at all; or a binary stream to write to; None to
             return the arrays.
         probabilities: add them; for the logistic loss.
-        format, delimiter, header, skip_bad: as in `train`.
+        format: "libsvm", "csv" or "parquet"; None to go by the first bytes and the name.
+        delimiter: what separates the values of a CSV text.
+        header: whether a CSV text begins with the columns' names.
+        skip_bad: leave out rows that cannot be read; their number is `scores.skipped`.
 
     Returns:
         The predictions, or only their number and scores where they were written.
@@ -93,6 +104,7 @@ def predict(
 
     Example:
         >>> import numpy as np
+        >>> from onesfw.linear import predict, train
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
         >>> model = train((X, X[:, 0]), loss="squared", radius=2.0, passes=20)
         >>> found = predict(model, (X, X[:, 0]))

@@ -23,11 +23,17 @@ class Scores:
         loss: the mean loss; of several labels, the mean over the labels too.
         accuracy: the share of right labels.
         auc: the area under the curve, for two labels.
-        r2, rmse: of a regression.
+        r2: R² of a regression.
+        rmse: the root mean square error of a regression.
         labels: of a classifier.
         confusion: rows of label i that were predicted as label j, in the order of `labels`.
         skipped: rows that could not be read.
         unknown: rows whose target is missing or is none of the labels.
+
+    Example:
+        >>> from onesfw.linear import Scores
+        >>> Scores(1_000, loss=0.25, rmse=0.5).lines()
+        [('rows', '1,000'), ('loss', '0.25'), ('RMSE', '0.5')]
     """
 
     rows: int

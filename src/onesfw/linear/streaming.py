@@ -34,7 +34,17 @@ from onesfw.schedules import PRESETS
 
 
 class DataWarning(UserWarning):
-    """Rows were skipped, a cache was written anew, or a file that was asked for could not be written or tested on."""
+    """Rows were skipped, a cache was written anew, or a file that was asked for could not be written or tested on.
+
+    Example:
+        >>> import warnings
+        >>> from onesfw.linear import DataWarning
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", DataWarning)  # to end a program at the first one
+        ...     warnings.warn("3 rows were skipped", DataWarning)
+        Traceback (most recent call last):
+        onesfw.linear.streaming.DataWarning: 3 rows were skipped
+    """
 
 
 def train(
@@ -117,6 +127,7 @@ def train(
 
     Example:
         >>> import numpy as np
+        >>> from onesfw.linear import train
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(2_000, 5))
         >>> y = np.where(X[:, 0] - X[:, 1] > 0, "up", "down")

@@ -32,6 +32,31 @@ class Result(Shown):
     full pass or from independent samples; they are None where nothing was evaluated. The trace follows x_t, or that
     mean. With replicates, x, x_last, value, gap, status and the trace have a leading axis.
 
+    Args:
+        x: the point that is returned.
+        x_last: the last iterate.
+        status: why the run ended; one for each replicate.
+        value: F(x), or what a function of the user's measured; None where nothing was evaluated.
+        value_stderr: its standard error; 0 after a full pass.
+        gap: the Frank-Wolfe gap of x; None where nothing was evaluated, or by a function of the user's.
+        gap_stderr: its standard error.
+        steps: iterations that were done.
+        samples: draws of z.
+        gradients: evaluations of ∇F̃ or ∇h.
+        hvps: Hessian-vector products.
+        lmo_calls: calls of the set's linear oracle.
+        seconds: wall time of the iterations, compilation and evaluation left out.
+        compile_seconds: of the compilation.
+        evaluation_seconds: of the evaluations.
+        trace: the evaluations on the way.
+        algorithm: the method's name, setting and schedules.
+        sense: "minimize" or "maximize".
+        replicates: how many runs this is the result of; None for a single one, without the leading axis.
+        failed_step: the step at which something became NaN or infinite; one for each replicate.
+        problem: the problem's name, where it has one.
+        optimum: F*, where it is known.
+        state: the loop's last state (d_T in `state.estimate.d`, x_T in `state.previous`); not saved.
+
     Example:
         >>> import onesfw as fw
         >>> result = fw.zoo.get("quadratic-face").run(steps=1000)
@@ -62,13 +87,9 @@ class Result(Shown):
     sense: str
     replicates: int | None = None
     failed_step: int | npt.NDArray[np.object_] | None = None
-    """The step at which something became NaN or infinite; one for each replicate."""
     problem: str = ""
-    """The problem's name, where it has one."""
     optimum: float | None = None
-    """F*, where it is known."""
     state: Tree = field(default=None, repr=False, compare=False)
-    """The loop's last state (d_T in `state.estimate.d`, x_T in `state.previous`); not saved."""
 
     def sheet(self) -> Sheet:
         """The table that `print(result)` shows."""

@@ -32,6 +32,13 @@ GAP = 2  # blanks between columns
 class Sheet:
     """A table of words: what is numeric was formatted where it was made.
 
+    Args:
+        title: the line above.
+        columns: the heads; empty ones leave the head line out.
+        rows: the cells; a row may be shorter than the heads.
+        note: lines below the table.
+        words: how many of the first columns hold words, not figures: they stand to the left, and may be wrapped.
+
     Example:
         >>> from onesfw.results.show import Sheet, lines
         >>> print(lines(Sheet("Two methods", ("method", "error"), [("one_sfw", "0.5"), ("svrf", "12")])))
@@ -43,17 +50,23 @@ class Sheet:
 
     title: str
     columns: Sequence[str]
-    """The heads; empty ones leave the head line out."""
     rows: Sequence[Sequence[str]] = ()
     note: str = ""
     words: int = 1
-    """How many of the first columns hold words, not figures: they stand to the left, and may be wrapped."""
 
 
 class Shown(abc.ABC):
     """What every result has in common: it prints as a table, draws itself, shows HTML in a notebook, saves and loads.
 
     A result says what its table holds (`sheet`), and has `plot`, `save` and `load`; the rest follows from them.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.linear import LinearModel
+        >>> from onesfw.results.show import Shown
+        >>> model = LinearModel(np.array([1.0, -2.0]), 0.5, "squared", "l1", 3.0)
+        >>> isinstance(model, Shown), str(model).startswith(model.sheet().title)
+        (True, True)
     """
 
     @abc.abstractmethod
@@ -114,7 +127,26 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1
 
 
 def boxed(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table with lines and a title, for the command line; no name or figure is ever cut."""
+    """A table with lines and a title, for the command line; no name or figure is ever cut.
+
+    Args:
+        title: the line above.
+        columns: the heads; the first two stand to the left, the others to the right.
+        rows: the cells; a row may be shorter than the heads.
+
+    Returns:
+        What a console of Rich prints.
+
+    Example:
+        >>> from onesfw.results.show import as_text, boxed
+        >>> print(as_text(boxed("Sets", ("name", "radius"), [("L1Ball", "5")])))
+        Sets
+        ┏━━━━━━━━┳━━━━━━━━┓
+        ┃ name   ┃ radius ┃
+        ┡━━━━━━━━╇━━━━━━━━┩
+        │ L1Ball │ 5      │
+        └────────┴────────┘
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -130,8 +162,16 @@ def as_text(table: Table, width: int = WIDTH) -> str:
     """A table as plain text, without trailing blanks.
 
     Args:
-        table: what `grid` returned.
+        table: what `grid` or `boxed` returned.
         width: of the longest line.
+
+    Returns:
+        The lines, without a newline after the last.
+
+    Example:
+        >>> from onesfw.results.show import as_text, grid
+        >>> as_text(grid(("radius", "loss"), [("10", "0.5")]))
+        'radius  loss\\n10       0.5'
     """
     from rich.console import Console
 
@@ -150,6 +190,9 @@ def lines(sheet: Sheet, width: int = WIDTH) -> str:
     Args:
         sheet: the table.
         width: of the longest line; a name or a figure that is longer still stays whole.
+
+    Returns:
+        The lines, without a newline after the last.
 
     Example:
         >>> from onesfw.results.show import Sheet, lines
@@ -210,6 +253,9 @@ def markdown(sheet: Sheet, heading: str = "###") -> str:
         sheet: the table.
         heading: what stands before the title.
 
+    Returns:
+        The text, with a newline after the last line.
+
     Example:
         >>> from onesfw.results.show import Sheet, markdown
         >>> print(markdown(Sheet("", ("a", "b"), [("x", "1")])), end="")
@@ -245,6 +291,9 @@ def as_html(
         note: lines below the table.
         words: how many of the first columns hold words; the others stand to the right.
 
+    Returns:
+        The HTML; what the cells hold is escaped.
+
     Example:
         >>> from onesfw.results.show import as_html
         >>> "<td" in as_html("One row", ("", ""), [("value", "1 < 2")])
@@ -277,7 +326,21 @@ def inline(figure: Figure) -> str:
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
-    """The axes to draw into and their figure: a new one of that size, in inches, where there is none."""
+    """The axes to draw into and their figure: a new one of that size, in inches, where there is none.
+
+    Args:
+        ax: axes of the caller's; None makes a figure.
+        size: width and height of a new figure, in inches.
+
+    Returns:
+        The figure, and the axes to draw into.
+
+    Example:
+        >>> from onesfw.results.show import axes_of
+        >>> figure, axes = axes_of(None, (7.0, 4.2))
+        >>> axes_of(axes, (1.0, 1.0))[0] is figure
+        True
+    """
     from matplotlib.figure import Figure
 
     if ax is not None:

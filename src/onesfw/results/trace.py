@@ -22,6 +22,18 @@ TRACE_FIELDS = (
 class Trace:
     """The evaluations of a run as arrays; with replicates they have a leading axis, padded by NaN after a stop.
 
+    Args:
+        step: t, the steps that were done at each evaluation.
+        samples: draws of z until then.
+        gradients: evaluations of ∇F̃ or ∇h until then.
+        hvps: Hessian-vector products until then.
+        lmo_calls: calls of the set's linear oracle until then.
+        seconds: wall time until then, compilation and evaluation left out.
+        value: F(x_t).
+        value_stderr: its standard error.
+        gap: the Frank-Wolfe gap of x_t.
+        gap_stderr: its standard error.
+
     Example:
         >>> import onesfw as fw
         >>> trace = fw.zoo.get("quadratic-face").run(steps=100, every=25).trace

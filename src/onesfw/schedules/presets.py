@@ -18,6 +18,11 @@ class Preset:
             ρ_t = c/(t + c − 2) with c = (1 + √(1 + 4m²/s²))/2, m² and s² running means of what moves and of what is
             noise in the samples' gradients.
         adaptive: whether ρ_t follows the run.
+
+    Example:
+        >>> from onesfw.schedules import Preset, harmonic, inverse
+        >>> Preset("c2", harmonic(2.0, 1.0), inverse(2.0)).formula
+        'η = 2/(t+1), ρ = 2/(t-1)'
     """
 
     name: str

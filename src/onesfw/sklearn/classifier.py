@@ -48,6 +48,20 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         gap_, objective_: the Frank-Wolfe gap and the mean loss after `fit`, from all rows; arrays for several classes.
         radius_: the radius used.
         n_iter_: passes done.
+
+    Raises:
+        ValueError: from `fit` and `partial_fit`, where a parameter is out of range, X, y or the weights do not fit, or
+            y holds one class only.
+        FloatingPointError: where the loss overflows: X should be scaled, or the radius lowered.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.sklearn import OneSFWClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] > 0, "above", "below")
+        >>> model = OneSFWClassifier("l1", radius=5.0, random_state=0).fit(X, y)
+        >>> model.score(X, y) > 0.95, bool(abs(model.coef_).sum() <= 5.0 + 1e-9)
+        (True, True)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

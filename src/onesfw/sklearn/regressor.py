@@ -24,15 +24,37 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
             log-mean of 10 for "poisson"); 10 in `partial_fit`, which must not look ahead. `radius_` tells.
         loss: "squared", "huber" or "poisson" (y ≥ 0, predicts exp of the margin).
         epsilon: where the Huber loss turns linear.
-        schedule, gradient, max_iter, steps, tol, fit_intercept, intercept_bound, warm_start, random_state, verbose: as
-            in `OneSFWClassifier`.
+        schedule: a name of `onesfw.schedules.PRESETS`; None for the default, "adaptive".
+        gradient: "one_sample" (Algorithm 2 of Zhang et al. 2020) or "sag" (Négiar et al. 2020, one number a row).
+        max_iter: passes over the data. None: 20, or as many as make 100,000 steps.
+        steps: rows to learn from, instead of passes.
+        tol: stop when the Frank-Wolfe gap, computed from all rows at most once a pass, is at most tol times the loss of
+            the model that is 0. None: never; nothing is then computed between the passes.
+        fit_intercept: learn an intercept, which is not part of the norm and moves by steps of its own.
+        intercept_bound: it stays within ± this. None: anywhere.
+        warm_start: start `fit` at the coefficients of the fit before, and go on with its step sizes.
+        random_state: the seed of the order of the rows.
         n_jobs: for symmetry; there is one model.
+        verbose: show a progress bar.
 
     Attributes:
         coef_, sparse_coef_, intercept_: the model.
         gap_, objective_: the Frank-Wolfe gap and the mean loss after `fit`, from all rows.
         radius_: the radius used.
         n_iter_: passes done.
+
+    Raises:
+        ValueError: from `fit` and `partial_fit`, where a parameter is out of range, X, y or the weights do not fit, or
+            the loss cannot take y.
+        FloatingPointError: where the loss overflows: X or y should be scaled, or the radius lowered.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.sklearn import OneSFWRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> model = OneSFWRegressor("l1", radius=5.0, random_state=0).fit(X, X @ [1.0, 2.0, -1.0])
+        >>> model.coef_.round(1).tolist()
+        [1.0, 2.0, -1.0]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

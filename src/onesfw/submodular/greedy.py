@@ -20,6 +20,12 @@ METHODS = ("lazy", "plain", "stochastic")
 class GreedyResult:
     """What a greedy method chose, in that order, and what it asked.
 
+    Args:
+        indices: the chosen elements, in the order they were taken.
+        value: f of the whole set: for `Influence`, on the reverse-reachable sets it was chosen on, hence too high.
+        gains: what each element added when it was chosen.
+        evaluations: how many marginals were computed.
+
     Example:
         >>> from onesfw import submodular as sm
         >>> found = sm.greedy(sm.Coverage([[1, 0], [1, 1]]), sm.UniformMatroid(2, 1))
@@ -29,11 +35,8 @@ class GreedyResult:
 
     indices: np.ndarray
     value: float
-    """f of the whole set: for `Influence`, on the reverse-reachable sets it was chosen on, hence too high."""
     gains: np.ndarray
-    """What each element added when it was chosen."""
     evaluations: int
-    """How many marginals were computed."""
 
 
 def greedy(

@@ -29,7 +29,11 @@ class SwapRounding:
 
     Args:
         matroid: whose bases are merged.
-        seed: of the coins.
+        seed: of the coins, an integer of at least 0.
+
+    Raises:
+        TypeError: where the seed is no integer.
+        ValueError: where the seed is negative; from `merge`, where the oracle of one's own is not a matroid's.
 
     Example:
         >>> import numpy as np

@@ -40,6 +40,36 @@ class Selection(Shown):
     What `select_rows` and `select_nodes` return also knows the file's name, labels and columns, draws its map and
     writes the chosen rows.
 
+    Args:
+        indices: the chosen elements, in increasing order.
+        value: f(S) of the chosen set.
+        value_stderr: its standard error; 0 where it is exact.
+        fractional_value: F(x) at the fractional point that was rounded.
+        fractional_stderr: its standard error.
+        upper_bound: no set of the matroid has a larger f: for certain if `exact`, at 95 % confidence otherwise.
+        certificate: which bound was the tighter one: "thresholds", "gradient" or "marginals".
+        ratio: f(S)/OPT is at least this: for certain if `exact`, at 95 % confidence otherwise.
+        ratio_stderr: the standard error of f(S) over the bound.
+        exact: whether `value`, `upper_bound` and `ratio` are certain rather than measured on samples.
+        phase: the phase whose set was better: "continuous greedy" or "Frank-Wolfe".
+        exchanges: improving exchanges that `polish` made.
+        x: the fractional point that was rounded.
+        trace: F(x) on the way.
+        samples: draws of ω.
+        lmo_calls: calls of the matroid's linear oracle.
+        sampling_seconds: drawing samples and taking steps; compiling is part of it.
+        judging_seconds: measuring F(x) for the trace, choosing between the two sets, polishing.
+        certificate_seconds: the report: f(S), F(x) and the upper bound.
+        method: what chose, in words.
+        title: what was asked for: a file's name and a function's.
+        noun: what the elements are: "elements", "rows" or "nodes".
+        labels: what the chosen elements are called, where that is not their number: a graph's nodes.
+        columns: the columns of a table that rows were compared by.
+        left_out: the columns of a table that rows were not compared by, each with the reason.
+        notes: what was decided without being asked for, and the argument that asks for something else.
+        rows: the chosen rows with all their columns, in the order of the file.
+        points: what the map is drawn from: the compared numbers of every row; from a saved selection, the map itself.
+
     Example:
         >>> import onesfw as fw
         >>> f = fw.submodular.Coverage([[1, 1, 0], [0, 1, 1], [0, 0, 1]])
@@ -49,52 +79,33 @@ class Selection(Shown):
     """
 
     indices: np.ndarray
-    """The chosen elements, in increasing order."""
     value: float
     value_stderr: float
     fractional_value: float
-    """F(x) at the fractional point that was rounded."""
     fractional_stderr: float
     upper_bound: float
-    """No set of the matroid has a larger f: for certain if `exact`, at 95 % confidence otherwise."""
     certificate: str
-    """Which bound was the tighter one: "thresholds", "gradient" or "marginals"."""
     ratio: float
-    """f(S)/OPT is at least this: for certain if `exact`, at 95 % confidence otherwise."""
     ratio_stderr: float
     exact: bool
-    """Whether `value`, `upper_bound` and `ratio` are certain rather than measured on samples."""
     phase: str
-    """The phase whose set was better: "continuous greedy" or "Frank-Wolfe"."""
     exchanges: int
-    """Improving exchanges that `polish` made."""
     x: np.ndarray
-    """The fractional point that was rounded."""
     trace: Trace
     samples: int
     lmo_calls: int
     sampling_seconds: float
-    """Drawing samples and taking steps; compiling is part of it."""
     judging_seconds: float
-    """Measuring F(x) for the trace, choosing between the two sets, polishing."""
     certificate_seconds: float
-    """The report: f(S), F(x) and the upper bound."""
     method: str = "one_sfw, two phases"
     title: str = ""
-    """What was asked for: a file's name and a function's."""
     noun: str = "elements"
     labels: np.ndarray | None = None
-    """What the chosen elements are called, where that is not their number: a graph's nodes."""
     columns: tuple[str, ...] = ()
-    """The columns of a table that rows were compared by."""
     left_out: tuple[LeftOut, ...] = ()
-    """The columns of a table that rows were not compared by, each with the reason."""
     notes: tuple[str, ...] = ()
-    """What was decided without being asked for, and the argument that asks for something else."""
     rows: Rows | None = field(default=None, repr=False, compare=False)
-    """The chosen rows with all their columns, in the order of the file."""
     points: np.ndarray | None = field(default=None, repr=False, compare=False)
-    """What the map is drawn from: the compared numbers of every row; from a saved selection, the map itself."""
 
     @property
     def seconds(self) -> float:

@@ -33,16 +33,24 @@ MOST_STEPS = 10**300  # beyond, a step number is no floating-point number
 class Bounds:
     """The paper's bounds for one_sfw with the theorems' schedules, from the constants of a problem.
 
-    `form` chooses the constant C. "paper" takes the printed maximum, whose terms have different units: what it says
-    depends on whether lengths are given in metres or in feet. "homogeneous", never above it in Lemma 2, takes the
-    least C that the induction allows, and scales as the error does.
+    The correction "importance" has no theorem: its variance depends on the weights p(z; y)/p(z; x), which no assumption
+    bounds.
 
-    `score=True` is the algorithm with the unbiased gradient term ∇F̃ + F̃ ∇log p, as it runs here. `score=False` is the
-    printed one, whose proof takes E ∇F̃ for ∇F: no guarantee, for the record. Oblivious objectives make no difference.
+    Args:
+        constants: given, or from `estimate`.
+        form: of the constant C. "paper" takes the printed maximum, whose terms have different units: what it says
+            depends on whether lengths are given in metres or in feet. "homogeneous", never above it in Lemma 2, takes
+            the least C that the induction allows, and scales as the error does.
+        score: True is the algorithm with the unbiased gradient term ∇F̃ + F̃ ∇log p, as it runs here. False is the
+            printed one, whose proof takes E ∇F̃ for ∇F: no guarantee, for the record. Oblivious objectives make no
+            difference.
+        correction: as in `one_sfw`: None for Algorithm 2 on oblivious objectives and "hessian" on the others (Lemma 2),
+            or "difference" (Lemma 3 where samples depend on x, Algorithm 2 again where they do not).
 
-    `correction` is `one_sfw`'s: None for Algorithm 2 on oblivious objectives and "hessian" on the others (Lemma 2), or
-    "difference" (Lemma 3 where samples depend on x, Algorithm 2 again where they do not). "importance" has no theorem:
-    its variance depends on the weights p(z; y)/p(z; x), which no assumption bounds.
+    Raises:
+        TypeError: where `constants` are no `Constants`, `score` is neither True nor False, or another argument no word.
+        ValueError: where there is no such form or correction; from the bounds, where a constant is needed that was left
+            out.
 
     Example:
         >>> from onesfw import theory

@@ -23,6 +23,19 @@ class Constants:
 
     For the dr_submodular setting the constants must hold on conv(K ∪ {0}), where its iterates live.
 
+    Args:
+        G: ‖∇F̃(x; z)‖ ≤ G for all x in K and all z (Assumptions 3 and 6).
+        L: ‖∇²F̃(x; z)‖ ≤ L for all x in K and all z: the smoothness of every draw (Assumptions 4 and 6).
+        D: ‖x − y‖ ≤ D for all x, y in K (Assumption 1).
+        B: |F̃(x; z)| ≤ B (Assumption 2); needed in the nonconvex setting, and where samples depend on x.
+        R: ‖x‖ ≤ R for all x in K (Assumption 1); needed in the dr_submodular setting.
+        L2: ‖∇²F̃(x; z) − ∇²F̃(y; z)‖ ≤ L2 ‖x − y‖ (Assumption 5); needed by the correction "difference".
+        score_G: E‖∇log p(z; x)‖⁴ ≤ score_G⁴ (Assumption 3); None for G.
+        score_L: E‖∇²log p(z; x)‖² ≤ score_L² (Assumption 4); None for L.
+        score_L2: ‖∇²log p(z; x) − ∇²log p(z; y)‖ ≤ score_L2 ‖x − y‖ (Assumption 5); None for L2.
+        oblivious: whether the distribution of z does not depend on x; the scores' constants then play no part.
+        baseline: whether a baseline b is taken off F̃: |F̃ − b| ≤ 2B then stands wherever the score multiplies F̃.
+
     Raises:
         TypeError, ValueError: where a constant is no finite number of at least 0.
 
@@ -33,27 +46,16 @@ class Constants:
     """
 
     G: float
-    """‖∇F̃(x; z)‖ ≤ G for all x in K and all z (Assumptions 3 and 6)."""
     L: float
-    """‖∇²F̃(x; z)‖ ≤ L for all x in K and all z: the smoothness of every draw (Assumptions 4 and 6)."""
     D: float
-    """‖x − y‖ ≤ D for all x, y in K (Assumption 1)."""
     B: float | None = None
-    """|F̃(x; z)| ≤ B (Assumption 2); needed in the nonconvex setting, and where samples depend on x."""
     R: float | None = None
-    """‖x‖ ≤ R for all x in K (Assumption 1); needed in the dr_submodular setting."""
     L2: float | None = None
-    """‖∇²F̃(x; z) − ∇²F̃(y; z)‖ ≤ L2 ‖x − y‖ (Assumption 5); needed by the correction "difference"."""
     score_G: float | None = None
-    """E‖∇log p(z; x)‖⁴ ≤ score_G⁴ (Assumption 3); None for G."""
     score_L: float | None = None
-    """E‖∇²log p(z; x)‖² ≤ score_L² (Assumption 4); None for L."""
     score_L2: float | None = None
-    """‖∇²log p(z; x) − ∇²log p(z; y)‖ ≤ score_L2 ‖x − y‖ (Assumption 5); None for L2."""
     oblivious: bool = True
-    """Whether the distribution of z does not depend on x; the scores' constants then play no part."""
     baseline: bool = False
-    """Whether a baseline b is taken off F̃: |F̃ − b| ≤ 2B then stands wherever the score multiplies F̃."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

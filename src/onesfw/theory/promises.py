@@ -51,6 +51,14 @@ class Promise:
 class Promises:
     """What the theorems promise for a problem, by each form of C.
 
+    Args:
+        constants: of the problem.
+        setting: "convex", "nonconvex" or "dr_submodular".
+        steps: T, after which the bounds hold.
+        epsilon: the error that steps were found for; None where none was asked for.
+        bounds: a row for each form of C, as `promises_from` gives them.
+        warning: how far the constants can be trusted.
+
     Example:
         >>> from onesfw import theory
         >>> constants = theory.Constants(G=1.0, L=1.0, D=1.0)
@@ -65,7 +73,6 @@ class Promises:
     epsilon: float | None
     bounds: list[Promise]
     warning: str = ""
-    """How far the constants can be trusted."""
 
     @property
     def promise(self) -> str:
@@ -187,7 +194,19 @@ def promises_from(
 
     Args:
         constants: given, or from `estimate`.
-        setting, correction, steps, epsilon: as for `promises`.
+        setting: "convex", "nonconvex" or "dr_submodular".
+        correction: "hessian" or "difference"; None for one_sfw's own.
+        steps: T, to bound the error after.
+        epsilon: an error to find the steps for.
+
+    Returns:
+        The rows: form, whether with the score term, L̄, C, the bounds on the gradient's error and on the promise, and
+        the steps for ε.
+
+    Raises:
+        TypeError: where an argument is something else.
+        ValueError: where there is no such setting or correction, a number is out of range, or a constant is needed that
+            was left out.
 
     Example:
         >>> from onesfw import theory

@@ -38,6 +38,9 @@ PROBLEMS: dict[str, tuple[str, Callable[[str, str], Problem]]] = {
 def names() -> list[str]:
     """The names `get` knows.
 
+    Returns:
+        The names, in the order of the listing.
+
     Example:
         >>> from onesfw import zoo
         >>> zoo.names()[:2]
@@ -48,6 +51,9 @@ def names() -> list[str]:
 
 def summaries() -> dict[str, str]:
     """A line about each problem, without building any.
+
+    Returns:
+        The lines, by the problem's name.
 
     Example:
         >>> from onesfw import zoo
@@ -62,6 +68,9 @@ def get(name: str) -> Problem:
 
     Args:
         name: one of `names()`.
+
+    Returns:
+        The problem, the same object at every call.
 
     Raises:
         ValueError: where there is no such problem.

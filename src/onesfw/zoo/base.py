@@ -34,6 +34,11 @@ Function = Callable[[Floats], Floats]
 class Optimum:
     """The best value over K, a point that attains it, and a bound on the error.
 
+    Args:
+        x: a point that attains the value.
+        value: F(x).
+        error: a bound on |F(x) − F*|: the Frank-Wolfe gap for convex F, the solver's bound for global ones.
+
     Example:
         >>> from onesfw import zoo
         >>> best = zoo.get("quadratic-face").optimum()
@@ -44,7 +49,6 @@ class Optimum:
     x: Floats
     value: float
     error: float
-    """A bound on |F(x) − F*|: the Frank-Wolfe gap for convex F, the solver's bound for global ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,22 @@ class Problem:
     """min (or max) of F over K: what `solve`, `compare` and `rates` take, from the zoo or a file of one's own.
 
     A problem of the zoo is pinned to the last digit: the same instance on every machine.
+
+    Args:
+        name: what printouts call it.
+        summary: one line for listings.
+        objective: F.
+        constraint: K.
+        setting: the setting of `one_sfw` that serves it.
+        value: F(x) exactly, in float64 NumPy; an array of points, one in each row, gives an array of values.
+        gradient: ∇F(x) exactly, in float64 NumPy; rows of points give rows of gradients.
+        solve: finds the optimum to high accuracy; called by `optimum`, once per process.
+        x0: where a run starts; None for a member that the set chooses.
+        sense: "minimize" or "maximize"; left out, the setting's: DR-submodular problems are maximised.
+
+    Raises:
+        TypeError: where `setting` or `sense` is no word.
+        ValueError: where there is no such setting or sense.
 
     Example:
         >>> from onesfw import zoo
@@ -65,21 +85,14 @@ class Problem:
 
     name: str
     summary: str
-    """One line for listings."""
     objective: Objective
     constraint: ConvexSet
     setting: str = CONVEX
-    """The setting of `one_sfw` that serves it."""
     value: Function | None = None
-    """F(x) exactly, in float64 NumPy; an array of points, one in each row, gives an array of values."""
     gradient: Function | None = None
-    """∇F(x) exactly, in float64 NumPy; rows of points give rows of gradients."""
     solve: Callable[[], Optimum] | None = None
-    """Finds the optimum to high accuracy. Called by `optimum`, once per process."""
     x0: Tree | None = None
-    """Where a run starts; None for a member that the set chooses."""
     sense: str = ""
-    """`minimize` or `maximize`; left out, the setting's: DR-submodular problems are maximised."""
 
     def __post_init__(self) -> None:
         choose(self.setting, KNOWN_SETTINGS, "setting")
@@ -305,6 +318,9 @@ class Problem:
 
 def known_sets() -> dict[str, type[ConvexSet]]:
     """The sets that can be built, by name; the contracts they inherit from are left out.
+
+    Returns:
+        Their classes by name, in the order of `onesfw.sets`.
 
     Example:
         >>> from onesfw import zoo
