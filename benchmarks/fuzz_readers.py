@@ -191,6 +191,11 @@ class Csv(Reader):
         ]
 
 
+def compared(rows: Any) -> list[list[float]]:
+    """All columns of a table, as `select` compares rows by them."""
+    return rows.compared(rows.table.column_names, (), None).features.tolist()
+
+
 class Table(Csv):
     """CSV for `select`."""
 
@@ -199,7 +204,7 @@ class Table(Csv):
     def read(self, path: Path) -> Any:
         from onesfw.data.table_rows import read_rows
 
-        return read_rows(path).features(None)[0].tolist()
+        return compared(read_rows(path))
 
     def expect(self, data: bytes) -> Any:
         found = grid(data)
@@ -227,7 +232,7 @@ class Parquet(Reader):
         from onesfw.data.table_rows import read_rows
 
         rows_of(path, target="y")
-        return read_rows(path).features(None)[0].tolist()
+        return compared(read_rows(path))
 
     def expect(self, data: bytes) -> Any:
         return self.kept[1] if data == self.kept[0] else None
@@ -256,7 +261,7 @@ class Npy(Reader):
     def read(self, path: Path) -> Any:
         from onesfw.data.table_rows import read_rows
 
-        return read_rows(path).features(None)[0].tolist()
+        return compared(read_rows(path))
 
     def expect(self, data: bytes) -> Any:
         if data[:8] != b"\x93NUMPY\x01\x00":

@@ -38,7 +38,7 @@ SERVER = """
 import os, sys, traceback
 sys.path.insert(0, {here!r})
 import jax, numpy, orbax.checkpoint, onesfw, onesfw.engine.checkpoint, onesfw.engine.host_loop, kills
-import onesfw.cli, onesfw.linear.file_training, onesfw.submodular, pyarrow.csv, sklearn.datasets
+import onesfw.cli, onesfw.linear, onesfw.submodular, pyarrow.csv, sklearn.datasets
 for line in sys.stdin:
     begin, told = os.pipe()
     pid = os.fork()
@@ -63,10 +63,9 @@ def work(kind: str, folder: str, interval: float, chunk: float) -> None:
     """One run in a folder, whose name begins with `alone` where nothing is to be saved; prints when it steps, and a
     hash of what it came to."""
     from onesfw.engine import checkpoint, host_loop
-    from onesfw.linear import file_training
 
     checkpoint.INTERVAL, host_loop.CHUNK_SECONDS = interval, chunk
-    file_training.INTERVAL, file_training.SHARE = interval, 2 * interval
+    checkpoint.SHARE = 2 * interval
     place = Path(folder)
     alone = place.name.startswith("alone")
     found = {"fit": fit, "select": select}.get(kind, minimize)(place, alone, kind == "replicates")

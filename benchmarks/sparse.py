@@ -24,7 +24,8 @@ from sparse_data import generated
 from sparse_real import real_data
 from threadpoolctl import threadpool_limits
 
-from onesfw.linear import CONSTRAINTS, SCHEDULES, Examples, Learner, Settings, evaluate, examples
+from onesfw.linear import CONSTRAINTS, Examples, Learner, Settings, evaluate, examples
+from onesfw.schedules import PRESETS as SCHEDULES
 
 SGD = "SGDClassifier l1"
 
@@ -134,7 +135,7 @@ def schedules() -> None:
         for name in (*SCHEDULES, "sag"):
             settings = Settings(47_000, "logistic", "l1", radius, None if name == "sag" else name)
             learner = passes(Learner(settings, rows=ROWS if name == "sag" else None), data, 20)
-            values.append(evaluate(settings, data, learner.coef).value)
+            values.append(evaluate(settings, data, learner.coef).value[0])
         best = min(values[:-1])
         print(f"   {radius:>8g}" + "".join(f"{value:>11.5f}{'*' if value == best else ' '}" for value in values))
 

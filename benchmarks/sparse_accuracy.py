@@ -33,7 +33,7 @@ class Watch:
 
     def look(self, spent: float, coef: np.ndarray) -> None:
         """Note what x has reached after so many seconds."""
-        distance = evaluate(self.settings, self.data, coef).value - self.optimum
+        distance = evaluate(self.settings, self.data, coef).value[0] - self.optimum
         for place, target in enumerate(TARGETS):
             if self.times[place] is None and distance <= target:
                 self.times[place] = spent

@@ -43,7 +43,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def passes(learner: Learner, data: Examples, count: int, seed: int = 0) -> Learner:
-    """Shuffled passes, as `onesfw.linear.training.train` makes them."""
+    """Shuffled passes, as `onesfw.linear.training.Memory` makes them."""
     rng = np.random.default_rng(seed)
     for number in range(count):
         learner.learn_examples(data, draw_order(rng, data.size, 1, learner.table.size > 0 and number > 0))
@@ -69,5 +69,5 @@ def constrained_optimum(
             low, high = low / 1.02, high * 1.02
     coef = solve(high, 1e-7)
     coef *= min(1.0, radius / np.abs(coef).sum())
-    value, gap = evaluate(settings, data, coef)
+    (value,), (gap,), _ = evaluate(settings, data, coef)
     return value, gap, high, coef

@@ -38,10 +38,10 @@ def real_data() -> None:
             rows += solver_rows(matrix, labels, penalty)
             for label, coef, taken in rows:
                 inside = radially(coef, radius)
-                value = evaluate(settings, data, inside).value
+                value = evaluate(settings, data, inside).value[0]
                 mark = "" if np.abs(coef).sum() <= radius * (1 + 1e-6) else f"  (norm {np.abs(coef).sum():.0f}, scaled)"
                 print(f"   {label:<38} F = {value:.5f}   F − F* = {value - optimum:8.1e}   {taken:7.3f} s{mark}")
-            ours, theirs = (evaluate(settings, data, radially(row[1], radius)).value for row in (rows[0], rows[2]))
+            ours, theirs = (evaluate(settings, data, radially(row[1], radius)).value[0] for row in (rows[0], rows[2]))
             print(f"   {'lower' if ours < theirs else 'NOT lower'} than SGDClassifier with default settings")
 
 
@@ -61,7 +61,7 @@ def sgd_rows(
             )  # fmt: skip
             taken = seconds(lambda model=model: model.fit(matrix, labels))
             total += taken
-            value = evaluate(settings, data, radially(model.coef_[0], settings.radius)).value
+            value = evaluate(settings, data, radially(model.coef_[0], settings.radius)).value[0]
             if best is None or value < best[0]:
                 best = (value, model, taken)
     assert best is not None

@@ -289,7 +289,15 @@ def decode(content: dict[str, Any], tensors: Tensors) -> LinearModel:
     encoding = None if content["encoding"] is None else Encoding.from_json(content["encoding"])
     intercept = tensors["intercept"]
     models = 1 if labels is None or len(labels) == 2 else len(labels)
-    if coef.shape != shape or shape[:-1] != (() if models == 1 else (models,)) or intercept.shape != (models,):
+    radius, delta = float(content["radius"]), float(content["delta"])
+    if not (0 < radius < np.inf and 0 < delta < np.inf):
+        raise ValueError("radius and delta must be finite numbers above 0")
+    if (
+        not shape
+        or coef.shape != shape
+        or shape[:-1] != (() if models == 1 else (models,))
+        or intercept.shape != (models,)
+    ):
         raise ValueError("shapes do not fit")
     if coef.dtype != np.float64 or not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise ValueError("coefficients must be finite numbers")
@@ -305,9 +313,9 @@ def decode(content: dict[str, Any], tensors: Tensors) -> LinearModel:
         float(intercept[0]) if models == 1 else intercept,
         content["loss"],
         content["constraint"],
-        float(content["radius"]),
+        radius,
         labels,
-        float(content["delta"]),
+        delta,
         encoding,
         dict(content["versions"]),
         replace(record, pass_seconds=tuple(record.pass_seconds)),
