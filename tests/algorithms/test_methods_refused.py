@@ -9,7 +9,8 @@ from methods_checks import BALL, D, moving, noisy
 import onesfw as fw
 from onesfw.algorithms import ALGORITHMS, KNOWN_SETTINGS, SCHEDULES, SETTINGS
 from onesfw.engine.programs import compilations
-from onesfw.objectives.base import Objective, surrogate
+from onesfw.objectives.base import Objective
+from onesfw.objectives.surrogates import surrogate
 
 REFUSED = [
     (

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from onesfw.algorithms.base import (
-    CONVEX,
-    DR_SUBMODULAR,
-    KNOWN_SETTINGS,
-    MAXIMISED,
-    NONCONVEX,
-    NONMONOTONE_DR,
-    Algorithm,
-)
+from onesfw.algorithms.base import Algorithm
 from onesfw.algorithms.exact import frank_wolfe
 from onesfw.algorithms.momentum import (
     MINIBATCH_SCHEDULES,
@@ -22,6 +14,7 @@ from onesfw.algorithms.momentum import (
 from onesfw.algorithms.online import ONLINE_SCHEDULES, online_fw
 from onesfw.algorithms.path_integrated import PATH_ETAS, SPIDER_SCHEDULES, normalized_fw, scg_plus_plus, spider_fw
 from onesfw.algorithms.projected import projected_sgd, storm
+from onesfw.algorithms.settings import CONVEX, DR_SUBMODULAR, KNOWN_SETTINGS, MAXIMISED, NONCONVEX, NONMONOTONE_DR
 from onesfw.algorithms.single_sample import PRESETS, one_sfw
 from onesfw.algorithms.single_sample import SCHEDULES as ONE_SFW_SCHEDULES
 from onesfw.algorithms.snapshots import SVRF_SCHEDULES, saga_fw, storc, svfw, svrf

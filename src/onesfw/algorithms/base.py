@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from onesfw import capabilities, schedules
-from onesfw.arguments import choose, whole_number
+from onesfw import capabilities
+from onesfw.arguments import whole_number
 from onesfw.capabilities import ObjectiveLike
 from onesfw.estimators import Estimator, OracleCounts
-from onesfw.schedules.rates import Schedule, ScheduleLike
+from onesfw.schedules.rates import Schedule
 from onesfw.schedules.sizes import MOST_SAMPLES
 from onesfw.steps import Step
-
-CONVEX, NONCONVEX, DR_SUBMODULAR, NONMONOTONE_DR = "convex", "nonconvex", "dr_submodular", "nonmonotone_dr"
-KNOWN_SETTINGS = (CONVEX, NONCONVEX, DR_SUBMODULAR, NONMONOTONE_DR)
-MAXIMISED = (DR_SUBMODULAR, NONMONOTONE_DR)
 
 
 @dataclass(frozen=True)
@@ -100,26 +96,3 @@ class Algorithm:
             middle = (good + bad) // 2
             good, bad = (middle, bad) if cost(middle) <= budget else (good, middle)
         return good
-
-
-def choose_setting(setting: str, settings: Iterable[str], name: str) -> None:
-    """Raise ValueError where a method does not have the setting."""
-    choose(setting, KNOWN_SETTINGS, "setting")
-    if setting not in settings:
-        known = ", ".join(map(repr, settings))
-        raise ValueError(f"setting={setting!r}: {name} has no such result; it serves {known}")
-
-
-def convex_schedule(setting: str, schedule: str, known: Iterable[str]) -> None:
-    """Raise ValueError where a schedule is unknown, or asked for outside the convex setting, whose rules have names."""
-    choose(schedule, known, "schedule")
-    if setting != CONVEX and schedule != "paper":
-        raise ValueError(
-            f"schedule={schedule!r} is a step rule of the convex setting; leave it out in the {setting} setting, or "
-            "give eta="
-        )
-
-
-def schedule_or(preset: Schedule, value: ScheduleLike | None, name: str) -> Schedule:
-    """The preset, unless a user gave another schedule."""
-    return preset if value is None else schedules.as_schedule(value, name)

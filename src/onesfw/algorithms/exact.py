@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, schedule_or
+from onesfw.algorithms.base import Algorithm
+from onesfw.algorithms.settings import CONVEX, DR_SUBMODULAR, NONCONVEX, choose_setting, schedule_or
 from onesfw.algorithms.single_sample import PRESETS
 from onesfw.arguments import whole_number
 from onesfw.estimators import FullGradient

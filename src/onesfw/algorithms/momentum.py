@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from onesfw import schedules
-from onesfw.algorithms.base import (
+from onesfw.algorithms.base import Algorithm
+from onesfw.algorithms.settings import (
     CONVEX,
     DR_SUBMODULAR,
     NONCONVEX,
     NONMONOTONE_DR,
-    Algorithm,
     choose_setting,
     convex_schedule,
     schedule_or,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, Algorithm, choose_setting, schedule_or
+from onesfw.algorithms.base import Algorithm
+from onesfw.algorithms.settings import CONVEX, choose_setting, schedule_or
 from onesfw.arguments import choose, whole_number
 from onesfw.estimators import RunningAverage
 from onesfw.schedules.rates import Schedule, ScheduleLike

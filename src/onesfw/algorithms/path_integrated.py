@@ -7,15 +7,8 @@ import math
 import numpy as np
 
 from onesfw import schedules
-from onesfw.algorithms.base import (
-    CONVEX,
-    DR_SUBMODULAR,
-    NONCONVEX,
-    Algorithm,
-    choose_setting,
-    convex_schedule,
-    schedule_or,
-)
+from onesfw.algorithms.base import Algorithm
+from onesfw.algorithms.settings import CONVEX, DR_SUBMODULAR, NONCONVEX, choose_setting, convex_schedule, schedule_or
 from onesfw.algorithms.single_sample import correction_for
 from onesfw.arguments import choose, number
 from onesfw.estimators import Batched, SameSample

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, schedule_or
+from onesfw.algorithms.base import Algorithm
 from onesfw.algorithms.momentum import plain_gradient
+from onesfw.algorithms.settings import CONVEX, DR_SUBMODULAR, NONCONVEX, choose_setting, schedule_or
 from onesfw.algorithms.single_sample import averaging, shown
 from onesfw.arguments import number, whole_number
 from onesfw.estimators import Storm

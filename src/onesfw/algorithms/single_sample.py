@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, DR_SUBMODULAR, NONCONVEX, Algorithm, choose_setting, schedule_or
+from onesfw.algorithms.base import Algorithm
+from onesfw.algorithms.settings import CONVEX, DR_SUBMODULAR, NONCONVEX, choose_setting, schedule_or
 from onesfw.arguments import choose, real, whole_number
 from onesfw.capabilities import OBLIVIOUS, ObjectiveLike
 from onesfw.estimators import AsPrinted, Batched, Difference, Estimator, Hessian, Importance, OneSample, SameSample

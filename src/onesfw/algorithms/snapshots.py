@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from onesfw import schedules
-from onesfw.algorithms.base import CONVEX, NONCONVEX, Algorithm, choose_setting, schedule_or
+from onesfw.algorithms.base import Algorithm
 from onesfw.algorithms.path_integrated import doubling
+from onesfw.algorithms.settings import CONVEX, NONCONVEX, choose_setting, schedule_or
 from onesfw.arguments import choose, number, whole_number
 from onesfw.capabilities import ObjectiveLike
 from onesfw.estimators import Saga, Snapshot

@@ -5,8 +5,8 @@ Budgets are equal: where a method is looked at on its way to so many samples, or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -14,11 +14,12 @@ import numpy as np
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, MAXIMISED, Algorithm
 from onesfw.engine.compiled_loop import RunState
 from onesfw.experiments.curves import COUNTS, LABELS, Curve
+from onesfw.experiments.recorder import Recorder, flat
 from onesfw.objectives import Objective
 from onesfw.results.result import Result
 from onesfw.results.status import Status
 from onesfw.steps import ContinuousGreedyStep
-from onesfw.trees import Counts, Floats, Tree
+from onesfw.trees import Counts, Floats
 from onesfw.zoo.base import Problem
 
 PER_DECADE = 8  # points of a curve
@@ -66,30 +67,6 @@ def lengths_for(algorithm: Algorithm, objective: Objective, budget: int, points:
     if not lengths:
         steps_for(algorithm, objective, budget)
     return sorted(set(lengths))
-
-
-@dataclass
-class Recorder:
-    """Keeps x after the steps at which a run pauses: seeds × pauses × d."""
-
-    steps: Sequence[int]
-    seeds: int
-    points: dict[int, Floats] = field(default_factory=dict)
-
-    def __call__(self, row: Mapping[str, Tree], x: Tree) -> None:
-        """The callback; on an accelerator the replicates come together."""
-        place = row["step"]
-        if "replicate" in row:
-            point = flat(x)
-            store = self.points.setdefault(place, np.full((self.seeds, point.size), np.nan))
-            store[row["replicate"]] = point
-        else:
-            leaves = [np.asarray(leaf).reshape(self.seeds, -1) for leaf in jax.tree.leaves(x)]
-            self.points[place] = np.concatenate(leaves, 1)
-
-    def array(self) -> Floats:
-        """The points in the order of the steps."""
-        return np.stack([self.points[step] for step in self.steps], 1)
 
 
 class NotFinite(ValueError):
@@ -274,8 +251,3 @@ def states_of(result: Result) -> list[RunState]:
     if isinstance(result.state, list):
         return result.state
     return [jax.tree.map(lambda leaf, r=r: leaf[r], result.state) for r in range(result.replicates or 1)]
-
-
-def flat(x: Tree) -> Floats:
-    """A point as one vector."""
-    return np.concatenate([np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(x)])

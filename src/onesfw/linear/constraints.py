@@ -63,16 +63,32 @@ def euclidean_norm(x: np.ndarray) -> float:
 CONSTRAINTS: dict[str, Constraint] = {
     constraint.name: constraint
     for constraint in (
-        Constraint("l1", "‖x‖₁ ≤ r", one_hot.L1, lambda d: -float(np.abs(d).max()), sum_of_sizes, one_hot.learn),
-        Constraint("l2", "‖x‖₂ ≤ r", -1, lambda d: -euclidean_norm(d), euclidean_norm, euclidean.learn),
-        Constraint("linf", "|x_i| ≤ r", -1, lambda d: -sum_of_sizes(d), lambda x: float(np.abs(x).max()), cube.learn),
+        Constraint(
+            "l1",
+            "‖x‖₁ ≤ r",
+            one_hot.L1,
+            lambda d: -float(np.abs(d).max()),
+            sum_of_sizes,
+            lambda *given: one_hot.learn(*given),
+        ),
+        Constraint(
+            "l2", "‖x‖₂ ≤ r", -1, lambda d: -euclidean_norm(d), euclidean_norm, lambda *given: euclidean.learn(*given)
+        ),
+        Constraint(
+            "linf",
+            "|x_i| ≤ r",
+            -1,
+            lambda d: -sum_of_sizes(d),
+            lambda x: float(np.abs(x).max()),
+            lambda *given: cube.learn(*given),
+        ),
         Constraint(
             "simplex",
             "x ≥ 0, Σx = r",
             one_hot.SIMPLEX,
             lambda d: float(d.min()),
             sum_of_sizes,
-            one_hot.learn,
+            lambda *given: one_hot.learn(*given),
             signed=False,
         ),
         Constraint(
@@ -81,7 +97,7 @@ CONSTRAINTS: dict[str, Constraint] = {
             one_hot.NONNEGATIVE_L1,
             lambda d: min(float(d.min()), 0.0),
             sum_of_sizes,
-            one_hot.learn,
+            lambda *given: one_hot.learn(*given),
             signed=False,
         ),
     )

@@ -8,16 +8,9 @@ import equinox as eqx
 import jax
 
 from onesfw.capabilities import OBLIVIOUS, UNBIASED
-from onesfw.objectives.base import (
-    Objective,
-    Surrogate,
-    require_callable,
-    require_like,
-    require_scalar,
-    shape_of,
-    step_key,
-    surrogate,
-)
+from onesfw.objectives.base import Objective
+from onesfw.objectives.surrogates import Surrogate, surrogate
+from onesfw.objectives.user_functions import require_callable, require_like, require_scalar, shape_of, step_key
 from onesfw.trees import Array, Tree
 
 

@@ -13,15 +13,10 @@ from jax import lax
 
 from onesfw import trees
 from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS, ROWS, UNBIASED
-from onesfw.objectives.base import (
-    Objective,
-    Surrogate,
-    require_callable,
-    require_scalar,
-    shape_of,
-    surrogate,
-)
+from onesfw.objectives.base import Objective
 from onesfw.objectives.indices import shuffled_index, uniform_index
+from onesfw.objectives.surrogates import Surrogate, at_sample, surrogate
+from onesfw.objectives.user_functions import require_callable, require_scalar, shape_of
 from onesfw.trees import Array, DType, HostArray, Tree
 
 SLICE_BYTES = 1 << 22  # rows that a full pass works on at once
@@ -88,7 +83,7 @@ class FiniteSum(Objective):
 
     def at(self, draw: Tree, point: Tree, baseline: Array) -> Surrogate:
         row = jax.tree.map(lambda leaf: leaf[draw], self.data)
-        return surrogate(lambda y: self.loss(y, row))
+        return surrogate(at_sample(self.loss, row))
 
     def full_value_and_gradient(self, x: Tree) -> tuple[Array, Tree]:
         """F(x) and ∇F(x), from one pass over the rows in slices with compensated sums."""

@@ -10,15 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from onesfw.capabilities import DENSITY, UNBIASED
-from onesfw.objectives.base import (
-    Objective,
-    Surrogate,
-    require_callable,
-    require_scalar,
-    shape_of,
-    step_key,
-    surrogate,
-)
+from onesfw.objectives.base import Objective
+from onesfw.objectives.surrogates import Surrogate, surrogate
+from onesfw.objectives.user_functions import require_callable, require_scalar, shape_of, step_key
 from onesfw.trees import Array, Tree
 
 

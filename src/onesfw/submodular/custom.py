@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw.arguments import whole_number
-from onesfw.objectives.base import require_callable, require_scalar, shape_of, step_key
+from onesfw.objectives.user_functions import require_callable, require_scalar, shape_of, step_key
 from onesfw.submodular.base import (
     Bound,
     Chosen,

@@ -16,7 +16,9 @@ from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS, UNBIASED
 from onesfw.engine.keys import Key, as_key
 from onesfw.engine.programs import Program
 from onesfw.estimators import Hessian
-from onesfw.objectives.base import Objective, Surrogate, step_key, surrogate
+from onesfw.objectives.base import Objective
+from onesfw.objectives.surrogates import Surrogate, surrogate
+from onesfw.objectives.user_functions import step_key
 from onesfw.submodular.base import Function, Source
 from onesfw.trees import Array, Tree
 

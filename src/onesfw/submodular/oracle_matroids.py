@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onesfw.arguments import number, whole_number
-from onesfw.objectives.base import require_callable
+from onesfw.objectives.user_functions import require_callable
 from onesfw.submodular.matroids import Builder, Matroid
 
 
