@@ -49,8 +49,15 @@ def generated(
 
 def real(name: str) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
     """A LIBSVM file of the folder ONESFW_DATA, rows scaled to unit length; class 1 against the rest."""
-    from sklearn.datasets import load_svmlight_file
     from sklearn.preprocessing import normalize
+
+    matrix, labels = text_set(name)
+    return normalize(matrix), np.where(labels == 1, 1.0, -1.0)
+
+
+def text_set(name: str) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
+    """A LIBSVM file of the folder ONESFW_DATA as it is."""
+    from sklearn.datasets import load_svmlight_file
 
     folder = os.environ.get("ONESFW_DATA")
     if folder is None:
@@ -58,5 +65,4 @@ def real(name: str) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
     path = Path(folder) / f"{name}.xz"
     if not path.exists():
         raise FileNotFoundError(f"{path} is not there")
-    matrix, labels = load_svmlight_file(io.BytesIO(lzma.decompress(path.read_bytes())))
-    return normalize(matrix), np.where(labels == 1, 1.0, -1.0)
+    return load_svmlight_file(io.BytesIO(lzma.decompress(path.read_bytes())))

@@ -1,0 +1,63 @@
+"""Twenty classes from a file: accuracy against the estimator's, and the time of a pass against that of two classes.
+
+    ONESFW_DATA=… python benchmarks/multiclass.py
+
+news20 with rows of length 1, a quarter held out, l1 ball. The two-class file has the same rows, the first ten classes
+against the others. Times are medians of passes from memory, and the first pass, which reads the text; one core.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import normalize
+from sparse_data import text_set
+from threadpoolctl import threadpool_limits
+
+import onesfw as fw
+from onesfw.sklearn import OneSFWClassifier
+
+PASSES = 20
+
+
+def main() -> None:
+    X, y = text_set("news20")
+    X = normalize(X)
+    train, test, train_y, test_y = train_test_split(X, y, test_size=0.25, stratify=y, random_state=0)
+    with tempfile.TemporaryDirectory() as place:
+        files = {name: str(Path(place) / f"{name}.svm") for name in ("train", "test", "two")}
+        dump_svmlight_file(train, train_y, files["train"], zero_based=False)
+        dump_svmlight_file(test, test_y, files["test"], zero_based=False)
+        dump_svmlight_file(train, np.where(train_y <= 10, 1, -1), files["two"], zero_based=False)
+        print(f"news20: {X.shape[0]:,} rows, {X.shape[1]:,} features, {len(np.unique(y))} classes, {PASSES} passes")
+        print(
+            "  radius  key  accuracy, file  estimator  points apart (at most 0.5)  pass / two classes (10)  first pass"
+        )
+        for radius in (100.0, 300.0):
+            two = fw.linear.train(files["two"], radius=radius, passes=PASSES, features=X.shape[1])
+            for key in range(3):
+                model = fw.linear.train(
+                    files["train"], radius=radius, passes=PASSES, features=X.shape[1], test=files["test"], key=key
+                )
+                estimator = OneSFWClassifier("l1", radius=radius, max_iter=PASSES, tol=None, random_state=key)
+                theirs = estimator.fit(train, train_y).score(test, test_y)
+                assert model.test is not None
+                assert model.test.accuracy is not None
+                ours = model.test.accuracy
+                mine, pair = (np.array(m.training.pass_seconds) for m in (model, two))
+                print(
+                    f"  {radius:>6g}  {key:>3}  {ours:>14.2%}  {theirs:>9.2%}  {100 * abs(ours - theirs):>21.2f}"
+                    f"  {np.median(mine[1:]) / np.median(pair[1:]):>26.1f}  {mine[0] / pair[0]:>10.1f}"
+                )
+
+
+if __name__ == "__main__":
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    with threadpool_limits(1):
+        main()
