@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from onesfw.results.status import Status
     from onesfw.results.trace import Trace
     from onesfw.submodular.extension import MultilinearExtension
-    from onesfw.submodular.select import Selection, select
+    from onesfw.submodular.select import select
+    from onesfw.submodular.selection import Selection
 
 __version__ = "0.1.0"
 
@@ -85,7 +86,7 @@ _HOMES = {
     "Status": "results.status",
     "Trace": "results.trace",
     "MultilinearExtension": "submodular.extension",
-    "Selection": "submodular.select",
+    "Selection": "submodular.selection",
     "select": "submodular.select",
 }
 

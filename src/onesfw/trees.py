@@ -16,6 +16,9 @@ from jax.typing import DTypeLike
 Tree = Any  # a pytree of float arrays: arrays in any nest of tuples, lists, dictionaries and modules
 HostArray = npt.NDArray[Any]  # a NumPy array; its numbers' type is data, known at run time
 DType = np.dtype[Any]
+Json = Any  # what a JSON text holds, before it has been checked
+Record = Any  # a row of a structured array, as numba's kernels see it
+Rows = Any  # X and y: nested lists, NumPy, pandas, any of SciPy's sparse formats; checked where they come in
 Function = Callable[..., Any]  # a function whose arguments its caller knows
 Array = jax.Array
 Floats = npt.NDArray[np.float64]  # NumPy arrays on the host

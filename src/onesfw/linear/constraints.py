@@ -9,6 +9,7 @@ import numpy as np
 
 from onesfw.arguments import choose
 from onesfw.linear import cube, euclidean, one_hot
+from onesfw.trees import Function, HostArray
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,10 @@ class Constraint:
     formula: str
     shape: int
     """Which of the one-hot sets, or −1."""
-    least: Callable[[np.ndarray], float]
+    least: Callable[[HostArray], float]
     """min ⟨d, v⟩ over the set with r = 1."""
-    norm: Callable[[np.ndarray], float]
-    kernel: Callable[..., np.ndarray]
+    norm: Callable[[HostArray], float]
+    kernel: Function
     """The compiled loop."""
     signed: bool = True
     """Whether entries may be negative."""
@@ -50,12 +51,12 @@ def constraint_name(word: object) -> str:
     return str(name)
 
 
-def sum_of_sizes(x: np.ndarray) -> float:
+def sum_of_sizes(x: HostArray) -> float:
     """‖x‖₁."""
     return float(np.abs(x).sum())
 
 
-def euclidean_norm(x: np.ndarray) -> float:
+def euclidean_norm(x: HostArray) -> float:
     """‖x‖₂."""
     return float(np.linalg.norm(x))
 

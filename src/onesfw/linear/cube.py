@@ -6,13 +6,12 @@ all x_i − v_i alike, and only the row's nonzeros can change a sign.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
 from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
 from onesfw.linear.losses import curvature, value
+from onesfw.trees import HostArray
 
 
 @njit(cache=True, nogil=True)
@@ -23,8 +22,8 @@ def vertex(g: float, radius: float) -> float:
 
 @njit(cache=True, nogil=True)
 def sums_of_one(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, radii: np.ndarray,
-    row_x: np.ndarray, row_v: np.ndarray, row_g: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, pairs: HostArray, radii: HostArray,
+    row_x: HostArray, row_v: HostArray, row_g: HostArray,
 ) -> float:  # fmt: skip
     """⟨a, X⟩, ⟨a, v⟩ and ⟨a, g⟩ for one model; ‖a‖²."""
     dot, towards, along, row2, radius = 0.0, 0.0, 0.0, 0.0, radii[0]
@@ -40,8 +39,8 @@ def sums_of_one(
 
 @njit(cache=True, nogil=True)
 def sums_of_many(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, radii: np.ndarray,
-    row_x: np.ndarray, row_v: np.ndarray, row_g: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, pairs: HostArray, radii: HostArray,
+    row_x: HostArray, row_v: HostArray, row_g: HostArray,
 ) -> float:  # fmt: skip
     """The same for all models together: an entry of the row is read once, and its models lie side by side."""
     row2 = 0.0
@@ -58,8 +57,8 @@ def sums_of_many(
 
 @njit(cache=True, nogil=True)
 def add_to_one(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, radii: np.ndarray,
-    c_g: np.ndarray, scale: np.ndarray, norm2: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, pairs: HostArray, radii: HostArray,
+    c_g: HostArray, scale: HostArray, norm2: HostArray,
 ) -> None:  # fmt: skip
     """g += c_g a for one model; where a sign of g changes, X takes over what v gives up. With ‖g‖²."""
     factor, size, total, radius = c_g[0], scale[0], norm2[0], radii[0]
@@ -75,8 +74,8 @@ def add_to_one(
 
 @njit(cache=True, nogil=True)
 def add_to_many(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, radii: np.ndarray,
-    c_g: np.ndarray, scale: np.ndarray, norm2: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, pairs: HostArray, radii: HostArray,
+    c_g: HostArray, scale: HostArray, norm2: HostArray,
 ) -> None:  # fmt: skip
     """The same for all models together."""
     for p in range(begin, end):
@@ -91,11 +90,11 @@ def add_to_many(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, targets: np.ndarray, weights: np.ndarray,
-    order: np.ndarray, etas: np.ndarray, rhos: np.ndarray, adaptive: bool, table: np.ndarray, loss: int,
-    parameter: float, labels: np.ndarray, radii: np.ndarray, has_intercept: bool, intervals: np.ndarray,
-    scalars: np.ndarray, pairs: np.ndarray, several: Any,
-) -> np.ndarray:  # fmt: skip
+    indptr: HostArray, indices: HostArray, values: HostArray, targets: HostArray, weights: HostArray,
+    order: HostArray, etas: HostArray, rhos: HostArray, adaptive: bool, table: HostArray, loss: int,
+    parameter: float, labels: HostArray, radii: HostArray, has_intercept: bool, intervals: HostArray,
+    scalars: HostArray, pairs: HostArray, several: object,
+) -> HostArray:  # fmt: skip
     """One step of each model for each row of `order`; the sums of the losses the rows had before they were learnt.
 
     `several` is None for one model, which compiles a kernel without the loops over models.

@@ -7,13 +7,14 @@ import numpy as np
 from onesfw.linear.constraints import Constraint
 from onesfw.linear.examples import Examples
 from onesfw.linear.losses import Loss
+from onesfw.trees import HostArray
 
 REACH = 10.0  # the largest margin of a typical row at the default radius, in units of the target
 BLIND_RADIUS = 10.0  # for a stream, of which nothing has been seen
 ANYWHERE = (-np.inf, np.inf)  # where an intercept may lie
 
 
-def largest_margins(data: Examples, constraint: Constraint) -> np.ndarray:
+def largest_margins(data: Examples, constraint: Constraint) -> HostArray:
     """max ⟨a, x⟩ over the set with r = 1, for each row: the dual norm of the row."""
     sizes = np.abs(data.values.astype(np.float64))
     rows = np.repeat(np.arange(data.size), np.diff(data.indptr))

@@ -7,13 +7,13 @@ sparse change of X. For d = 0 the oracle answers 0.
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
 from onesfw.linear.losses import curvature, value
+from onesfw.trees import HostArray, Record
 
 LARGEST_CANCELLATION = 8.0  # of the two parts of x, in radii, before they are added up
 EXACT_NORM_EVERY = 1 << 16  # steps after which ‖g‖² is summed anew, so that rounding does not build up
@@ -21,7 +21,7 @@ LARGEST_FALL = 1e-3  # of ‖g‖² before it is summed anew: what is left of a 
 
 
 @njit(cache=True, nogil=True)
-def rebase(s: Any, pairs: np.ndarray) -> None:
+def rebase(s: Record, pairs: HostArray) -> None:
     """X ← x, g ← d of one model: the same x and d with scale = sigma = 1, beta = 0."""
     for j in range(pairs.shape[0]):
         pairs[j, 0] = s.scale * (pairs[j, 0] + s.beta * pairs[j, 1])
@@ -31,7 +31,7 @@ def rebase(s: Any, pairs: np.ndarray) -> None:
 
 
 @njit(cache=True, nogil=True)
-def sum_squares(s: Any, pairs: np.ndarray) -> None:
+def sum_squares(s: Record, pairs: HostArray) -> None:
     """‖g‖², from the entries."""
     s.norm2 = 0.0
     for j in range(pairs.shape[0]):
@@ -41,8 +41,8 @@ def sum_squares(s: Any, pairs: np.ndarray) -> None:
 
 @njit(cache=True, nogil=True)
 def sums_of_one(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, row_x: np.ndarray,
-    row_g: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, pairs: HostArray, row_x: HostArray,
+    row_g: HostArray,
 ) -> float:  # fmt: skip
     """⟨a, X⟩ and ⟨a, g⟩ for one model; ‖a‖²."""
     dot, along, row2 = 0.0, 0.0, 0.0
@@ -57,8 +57,8 @@ def sums_of_one(
 
 @njit(cache=True, nogil=True)
 def sums_of_many(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, row_x: np.ndarray,
-    row_g: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, pairs: HostArray, row_x: HostArray,
+    row_g: HostArray,
 ) -> float:  # fmt: skip
     """The same for all models together: an entry of the row is read once, and its models lie side by side."""
     row2 = 0.0
@@ -75,8 +75,8 @@ def sums_of_many(
 
 @njit(cache=True, nogil=True)
 def add_to_one(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, c_g: np.ndarray,
-    beta_c: np.ndarray, norm2: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, pairs: HostArray, c_g: HostArray,
+    beta_c: HostArray, norm2: HostArray,
 ) -> None:  # fmt: skip
     """g += c_g a and X −= beta c_g a for one model, with ‖g‖²."""
     factor, share, total = c_g[0], beta_c[0], norm2[0]
@@ -92,8 +92,8 @@ def add_to_one(
 
 @njit(cache=True, nogil=True)
 def add_to_many(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, pairs: np.ndarray, c_g: np.ndarray,
-    beta_c: np.ndarray, norm2: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, pairs: HostArray, c_g: HostArray,
+    beta_c: HostArray, norm2: HostArray,
 ) -> None:  # fmt: skip
     """The same for all models together, in loops over few arrays: with more the compiler does not vectorise them."""
     for p in range(begin, end):
@@ -109,11 +109,11 @@ def add_to_many(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, targets: np.ndarray, weights: np.ndarray,
-    order: np.ndarray, etas: np.ndarray, rhos: np.ndarray, adaptive: bool, table: np.ndarray, loss: int,
-    parameter: float, labels: np.ndarray, radii: np.ndarray, has_intercept: bool, intervals: np.ndarray,
-    scalars: np.ndarray, pairs: np.ndarray, several: Any,
-) -> np.ndarray:  # fmt: skip
+    indptr: HostArray, indices: HostArray, values: HostArray, targets: HostArray, weights: HostArray,
+    order: HostArray, etas: HostArray, rhos: HostArray, adaptive: bool, table: HostArray, loss: int,
+    parameter: float, labels: HostArray, radii: HostArray, has_intercept: bool, intervals: HostArray,
+    scalars: HostArray, pairs: HostArray, several: object,
+) -> HostArray:  # fmt: skip
     """One step of each model for each row of `order`; the sums of the losses the rows had before they were learnt.
 
     `several` is None for one model, which compiles a kernel without the loops over models.

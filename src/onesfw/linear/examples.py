@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from onesfw.data.sources import check_indices
 from onesfw.linear.losses import Loss
+from onesfw.trees import HostArray, Rows
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Examples:
         ([0, 1, 3], [1.0, 2.0, 3.0], 2)
     """
 
-    indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
+    indptr: HostArray
+    indices: HostArray
+    values: HostArray
+    targets: HostArray
+    weights: HostArray
     n_features: int
 
     @property
@@ -51,7 +51,7 @@ class Examples:
 
 
 def examples(
-    rows: Any, targets: Any, weights: Any, n_features: int, loss: Loss, labels: tuple[int, ...] | None = None
+    rows: Rows, targets: Rows, weights: Rows, n_features: int, loss: Loss, labels: tuple[int, ...] | None = None
 ) -> Examples:
     """Check a matrix (CSR or dense), its targets and weights; copies only what has another type.
 
@@ -105,14 +105,14 @@ def examples(
     )  # fmt: skip
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
+def read_only(array: HostArray) -> HostArray:
     """A view that cannot be written to: a kernel is compiled anew for arrays that can and for those that cannot."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
-def check_targets(targets: Any, size: int, loss: Loss, labels: tuple[int, ...] | None = None) -> np.ndarray:
+def check_targets(targets: Rows, size: int, loss: Loss, labels: tuple[int, ...] | None = None) -> HostArray:
     """float64 targets that the loss can take."""
     targets = np.ascontiguousarray(targets, np.float64)
     if targets.shape != (size,):
@@ -128,7 +128,7 @@ def check_targets(targets: Any, size: int, loss: Loss, labels: tuple[int, ...] |
     return targets
 
 
-def check_weights(weights: Any, size: int) -> np.ndarray:
+def check_weights(weights: Rows, size: int) -> HostArray:
     """float64 weights, 1 by default."""
     if weights is None:
         return np.ones(size)

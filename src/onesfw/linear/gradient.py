@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from onesfw.linear.losses import LOGISTIC, POISSON, derivative
+from onesfw.trees import HostArray, Record
 
 LARGEST_CONSTANT = 100.0  # of the adaptive ρ_t = c/(t + c − 2), as in estimators/one_sample.py
 TINY = 1e-300
@@ -50,7 +50,7 @@ def target_of(target: float, label: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def adaptive_rho(s: Any, t: int) -> float:
+def adaptive_rho(s: Record, t: int) -> float:
     """ρ_t = c/(t + c − 2), c = (1 + √(1 + 4m²/s²))/2 at most 100; ρ_1 = ρ_2 = 1."""
     if t <= 2:
         return 1.0
@@ -59,7 +59,7 @@ def adaptive_rho(s: Any, t: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def observe(s: Any, t: int, new: float, old: float, row2: float, row_g: float, has_intercept: bool) -> None:
+def observe(s: Record, t: int, new: float, old: float, row2: float, row_g: float, has_intercept: bool) -> None:
     """The running means after step t ≥ 2: m² of (t−1)²‖Δ_t‖², s² of ‖g(x_{t−1}; z_t) − d_{t−1}‖²."""
     d2, row_d = s.sigma * s.sigma * s.norm2, s.sigma * row_g
     if has_intercept:
@@ -72,8 +72,8 @@ def observe(s: Any, t: int, new: float, old: float, row2: float, row_g: float, h
 
 @njit(cache=True, nogil=True)
 def combine(
-    s: Any, t: int, loss: int, parameter: float, weight: float, target: float, here: float, before: float,
-    rho: float, adaptive: bool, row2: float, row_g: float, has_intercept: bool, table: np.ndarray, row: int, model: int,
+    s: Record, t: int, loss: int, parameter: float, weight: float, target: float, here: float, before: float,
+    rho: float, adaptive: bool, row2: float, row_g: float, has_intercept: bool, table: HostArray, row: int, model: int,
 ) -> tuple[float, float]:  # fmt: skip
     """(keep, c) from the margins at x_t and x_{t−1}.
 
@@ -95,7 +95,7 @@ def combine(
 
 
 @njit(cache=True, nogil=True)
-def move_intercept(s: Any, t: int, loss: int, keep: float, c: float, bend: float, low: float, high: float) -> None:
+def move_intercept(s: Record, t: int, loss: int, keep: float, c: float, bend: float, low: float, high: float) -> None:
     """The intercept's own step, Newton's, shortened as 1/t, with the same variance-reduced gradient; in [low, high].
 
     b ← b − γ_t d_b/h, γ_t = min(1, 4/(t + 3)), h the mean of ℓ'' over the rows so far, or the row's own where it is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -16,6 +16,7 @@ from onesfw.linear.gradient import SCALARS
 from onesfw.linear.losses import LOSSES, Loss, all_derivatives, all_values, best_shift
 from onesfw.linear.one_hot import bounds_for
 from onesfw.schedules import PRESETS, Preset
+from onesfw.trees import HostArray, Rows
 
 CHUNK = 1 << 16  # steps whose η and ρ are computed at once
 MOST_BYTES = 64 << 30  # of x and d for all models
@@ -91,7 +92,7 @@ class Settings:
         return next((len(v) for v in (self.radius, self.labels) if isinstance(v, tuple)), 1)
 
     @property
-    def radii(self) -> np.ndarray:
+    def radii(self) -> HostArray:
         """r of each model."""
         return np.broadcast_to(np.asarray(self.radius, np.float64), (self.models,)).copy()
 
@@ -101,7 +102,7 @@ class Settings:
         if self.intercept is None:
             return None
         several = isinstance(self.intercept, tuple | list) and any(np.ndim(entry) for entry in self.intercept)
-        found: Any = tuple(self.intercept) if several else (self.intercept,) * self.models
+        found: Rows = tuple(self.intercept) if several else (self.intercept,) * self.models
         if not all(isinstance(entry, tuple | list) for entry in found) or len(found) != self.models:
             raise ValueError(f"intercept must be an interval (low, high), got {self.intercept!r}")
         return found
@@ -116,7 +117,7 @@ class Settings:
         """The constraint set."""
         return CONSTRAINTS[self.constraint]
 
-    def targets_of(self, targets: np.ndarray, model: int) -> np.ndarray:
+    def targets_of(self, targets: HostArray, model: int) -> HostArray:
         """y as model number `model` sees it."""
         return targets if self.labels is None else np.where(targets == self.labels[model], 1.0, -1.0)
 
@@ -137,8 +138,8 @@ class Start(NamedTuple):
         array([ 1., -2.])
     """
 
-    coefs: np.ndarray
-    intercepts: np.ndarray
+    coefs: HostArray
+    intercepts: HostArray
     t0: int = 0
 
 
@@ -200,7 +201,7 @@ class Learner:
     def schedule(self, preset: Preset) -> None:
         self.own_schedule = preset
 
-    def learn(self, rows: Any, targets: Any, weights: Any = None, order: Any = None) -> float:
+    def learn(self, rows: Rows, targets: Rows, weights: Rows = None, order: Rows = None) -> float:
         """A step for each row, in the given order; the sum of the losses they had before they were learnt.
 
         Several models' losses are averaged; `learn_examples` tells them apart.
@@ -209,7 +210,7 @@ class Learner:
         checked = examples(rows, targets, weights, settings.n_features, settings.loss_function, settings.labels)
         return float(self.learn_examples(checked, np.arange(checked.size) if order is None else order).mean())
 
-    def learn_examples(self, data: Examples, order: np.ndarray) -> np.ndarray:
+    def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
         """A step for each row of the order; the sums of the losses before, one a model."""
         if len(self.table) not in (0, data.size):
             raise ValueError(f"rows must be the {len(self.table):,} rows that SAG was told of, got {data.size:,}")
@@ -225,7 +226,7 @@ class Learner:
                 )
         return total
 
-    def run_kernel(self, data: Examples, order: np.ndarray, etas: np.ndarray, rhos: np.ndarray) -> np.ndarray:
+    def run_kernel(self, data: Examples, order: HostArray, etas: HostArray, rhos: HostArray) -> HostArray:
         """The compiled loop of the set."""
         settings, loss = self.settings, self.settings.loss_function
         alone = settings.models == 1
@@ -238,7 +239,7 @@ class Learner:
         bounds = (settings.set.shape, self.blocks, self.groups, self.used) if settings.set.one_hot else ()
         return settings.set.kernel(*arguments, *bounds)
 
-    def compile(self, value_type: Any = np.float64) -> float:
+    def compile(self, value_type: object = np.float64) -> float:
         """Compile the kernel, or load it from the cache, without a step; the seconds it took."""
         started = time.perf_counter()
         width = self.settings.n_features
@@ -253,7 +254,7 @@ class Learner:
         return int(self.scalars["step"][0])
 
     @property
-    def coefs(self) -> np.ndarray:
+    def coefs(self) -> HostArray:
         """x of each model, models × features, a copy."""
         scale, x, g = self.scalars["scale"], self.pairs[:, 0], self.pairs[:, 1]
         if self.settings.constraint == "l2":
@@ -263,13 +264,13 @@ class Learner:
         return np.ascontiguousarray((scale * x).T)
 
     @property
-    def coef(self) -> np.ndarray:
+    def coef(self) -> HostArray:
         """x of the only model, a copy."""
         (coef,) = self.coefs
         return coef
 
     @property
-    def intercepts(self) -> np.ndarray:
+    def intercepts(self) -> HostArray:
         """The intercepts, one a model; 0 where there is none."""
         return self.scalars["intercept"].copy()
 
@@ -279,26 +280,26 @@ class Learner:
         (intercept,) = self.intercepts
         return float(intercept)
 
-    def set_intercepts(self, values: np.ndarray) -> None:
+    def set_intercepts(self, values: HostArray) -> None:
         """Put the intercepts elsewhere: the next step's correction of the gradient takes the move in."""
         self.scalars["intercept"] = values
         if not self.steps:
             self.scalars["intercept_before"] = values
 
     @property
-    def gradient(self) -> np.ndarray:
+    def gradient(self) -> HostArray:
         """d_t of the only model, the estimate of the gradient at the last but one iterate, a copy."""
         (gradient,) = (self.scalars["sigma"] * self.pairs[:, 1]).T
         return gradient
 
-    def tensors(self) -> dict[str, np.ndarray]:
+    def tensors(self) -> dict[str, HostArray]:
         """The whole state, exactly; `from_tensors` goes on from it bit for bit."""
         scalars = {f"scalar.{name}": self.scalars[name].copy() for name in SCALARS.names or ()}
         arrays = {"pairs": self.pairs, "blocks": self.blocks, "groups": self.groups, "table": self.table}
         return scalars | {name: array.copy() for name, array in arrays.items()} | {"t0": np.array([self.t0])}
 
     @classmethod
-    def from_tensors(cls, settings: Settings, tensors: dict[str, np.ndarray]) -> Learner:
+    def from_tensors(cls, settings: Settings, tensors: dict[str, HostArray]) -> Learner:
         """The learner whose `tensors` these are."""
         try:
             learner = cls(settings, rows=len(tensors["table"]) or None)
@@ -331,12 +332,12 @@ class Evaluation(NamedTuple):
         array([0.01])
     """
 
-    value: np.ndarray
-    gap: np.ndarray
-    intercepts: np.ndarray
+    value: HostArray
+    gap: HostArray
+    intercepts: HostArray
 
 
-def evaluate(settings: Settings, data: Examples, coefs: np.ndarray, intercepts: Any = None) -> Evaluation:
+def evaluate(settings: Settings, data: Examples, coefs: HostArray, intercepts: Rows = None) -> Evaluation:
     """F and its Frank-Wolfe gap for each model, from all rows, at the best intercept for its coefficients.
 
     F is convex in both, and its slope in the best intercept is 0 (or points out of the interval): the gap over x alone

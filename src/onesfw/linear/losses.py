@@ -8,6 +8,8 @@ from math import exp, inf, log1p
 import numpy as np
 from numba import njit
 
+from onesfw.trees import HostArray
+
 LOGISTIC, SQUARED_HINGE, SQUARED, HUBER, POISSON = range(5)
 MOST_ROUNDS = 200
 FAR = 1e3  # a step of the intercept, in units of its own size, at most: curvature fades far from the optimum
@@ -64,7 +66,7 @@ def curvature(loss: int, parameter: float, m: float, y: float) -> float:
 
 @njit(cache=True, nogil=True)
 def best_shift(
-    loss: int, parameter: float, margins: np.ndarray, targets: np.ndarray, weights: np.ndarray, low: float, high: float,
+    loss: int, parameter: float, margins: HostArray, targets: HostArray, weights: HostArray, low: float, high: float,
     start: float,
 ) -> float:  # fmt: skip
     """The b in [low, high] that minimises Σ w ℓ(m + b, y); weights sum to 1.
@@ -101,7 +103,7 @@ def best_shift(
 
 
 @njit(cache=True, nogil=True)
-def all_values(loss: int, parameter: float, margins: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def all_values(loss: int, parameter: float, margins: HostArray, targets: HostArray) -> HostArray:
     """ℓ, entry by entry."""
     out = np.empty(margins.shape[0])
     for i in range(out.shape[0]):
@@ -110,7 +112,7 @@ def all_values(loss: int, parameter: float, margins: np.ndarray, targets: np.nda
 
 
 @njit(cache=True, nogil=True)
-def all_derivatives(loss: int, parameter: float, margins: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def all_derivatives(loss: int, parameter: float, margins: HostArray, targets: HostArray) -> HostArray:
     """∂ℓ/∂m, entry by entry."""
     out = np.empty(margins.shape[0])
     for i in range(out.shape[0]):
@@ -144,16 +146,16 @@ class Loss:
     classifies: bool = False
     least_target: float = -inf
 
-    def value(self, margins: np.ndarray, targets: np.ndarray, delta: float = 1.0) -> np.ndarray:
+    def value(self, margins: HostArray, targets: HostArray, delta: float = 1.0) -> HostArray:
         """ℓ(m, y) for arrays of margins and targets; `delta` is the Huber loss's δ."""
         return all_values(self.code, float(delta), *as_floats(margins, targets))
 
-    def derivative(self, margins: np.ndarray, targets: np.ndarray, delta: float = 1.0) -> np.ndarray:
+    def derivative(self, margins: HostArray, targets: HostArray, delta: float = 1.0) -> HostArray:
         """∂ℓ/∂m for arrays of margins and targets."""
         return all_derivatives(self.code, float(delta), *as_floats(margins, targets))
 
 
-def as_floats(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+def as_floats(*arrays: HostArray) -> tuple[HostArray, ...]:
     """float64 vectors, so that one compiled function serves every call."""
     return tuple(np.ascontiguousarray(a, np.float64) for a in arrays)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -19,6 +19,7 @@ from onesfw.linear.losses import LOSSES
 from onesfw.linear.scores import Scores
 from onesfw.results.pictures import save_figure
 from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.trees import HostArray, Json, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,8 +93,8 @@ class LinearModel(Shown):
         array([-0.5,  0.5])
     """
 
-    coef: np.ndarray
-    intercept: float | np.ndarray
+    coef: HostArray
+    intercept: float | HostArray
     loss: str
     constraint: str
     radius: float
@@ -114,7 +115,7 @@ class LinearModel(Shown):
         """‖coef‖ in the norm of the constraint, the largest over the labels."""
         return max(CONSTRAINTS[self.constraint].norm(row) for row in np.atleast_2d(self.coef))
 
-    def margins(self, rows: Any) -> np.ndarray:
+    def margins(self, rows: Rows) -> HostArray:
         """m(a) of each row of a CSR matrix or array; a column a label where there are more than two.
 
         Raises:
@@ -128,11 +129,11 @@ class LinearModel(Shown):
             check_indices(rows, "rows")
         return np.asarray(rows @ np.asarray(self.coef).T, np.float64) + self.intercept
 
-    def predict(self, rows: Any) -> np.ndarray:
+    def predict(self, rows: Rows) -> HostArray:
         """Labels for a classifier, exp(m) for counts, m for other numbers."""
         return self.predictions(self.margins(rows))
 
-    def predict_proba(self, rows: Any) -> np.ndarray:
+    def predict_proba(self, rows: Rows) -> HostArray:
         """The probability of each label, one column each, in the order of `labels`.
 
         Raises:
@@ -141,7 +142,7 @@ class LinearModel(Shown):
         chances = self.probabilities(self.margins(rows))
         return np.column_stack([1.0 - chances, chances]) if chances.ndim == 1 else chances
 
-    def predictions(self, margins: np.ndarray) -> np.ndarray:
+    def predictions(self, margins: HostArray) -> HostArray:
         """What margins stand for."""
         if self.labels is not None:
             kind = object if isinstance(self.labels[0], str) else np.float64
@@ -150,7 +151,7 @@ class LinearModel(Shown):
         with np.errstate(over="ignore"):  # a rate beyond 1e308 is infinite
             return np.exp(margins) if self.loss == "poisson" else margins
 
-    def probabilities(self, margins: np.ndarray) -> np.ndarray:
+    def probabilities(self, margins: HostArray) -> HostArray:
         """1/(1 + exp(−m)), the probability of the second label; of more, each against the rest, scaled to add up to 1.
 
         Raises:
@@ -277,7 +278,7 @@ class LinearModel(Shown):
             raise ValueError(f"{path} is not a model of this version of onesfw: its fields do not fit") from error
 
 
-def decode(content: dict[str, Any], tensors: Tensors) -> LinearModel:
+def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:
     """A model from a file's content, whose fields must fit one another."""
     shape = tuple(int(size) for size in content["shape"])
     if "coef" in tensors:

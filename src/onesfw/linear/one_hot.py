@@ -8,20 +8,19 @@ bound is made exact until the largest is exact. Ties go to the lowest index.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
 from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
 from onesfw.linear.losses import curvature, value
+from onesfw.trees import HostArray
 
 L1, SIMPLEX, NONNEGATIVE_L1 = range(3)
 BLOCKS_PER_GROUP = 64
 ONE_SHIFT, MANY_SHIFT, GROUP_SHIFT = 8, 5, 6  # 2^8 entries a block; 2^5 where the entries of one model lie far apart
 
 
-def bounds_for(size: int, models: int) -> tuple[np.ndarray, np.ndarray]:
+def bounds_for(size: int, models: int) -> tuple[HostArray, HostArray]:
     """The bounds of zero vectors: one per block, one per group of blocks, for each model."""
     blocks = -(-size >> (ONE_SHIFT if models == 1 else MANY_SHIFT))
     return np.zeros((blocks, models)), np.zeros((-(-blocks // BLOCKS_PER_GROUP), models))
@@ -34,7 +33,7 @@ def key(g: float, symmetric: bool) -> float:
 
 
 @njit(cache=True, nogil=True)
-def find_largest(g: np.ndarray, symmetric: bool, blocks: np.ndarray, groups: np.ndarray, shift: int) -> int:
+def find_largest(g: HostArray, symmetric: bool, blocks: HostArray, groups: HostArray, shift: int) -> int:
     """The first index with the largest key; bounds become exact where they had to."""
     size, scanned, place = g.shape[0], -1, 0
     while True:
@@ -74,7 +73,7 @@ def height_at(shape: int, radius: float, g: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def entry_at(indices: np.ndarray, values: np.ndarray, begin: int, end: int, column: int) -> float:
+def entry_at(indices: HostArray, values: HostArray, begin: int, end: int, column: int) -> float:
     """A row's entry in a column, by bisection: a row's indices rise."""
     low, high = begin, end
     while low < high:
@@ -88,8 +87,8 @@ def entry_at(indices: np.ndarray, values: np.ndarray, begin: int, end: int, colu
 
 @njit(cache=True, nogil=True)
 def sums_of_one(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, adaptive: bool, place: int, pairs: np.ndarray,
-    row_x: np.ndarray, row_g: np.ndarray, at_vertex: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, adaptive: bool, place: int, pairs: HostArray,
+    row_x: HostArray, row_g: HostArray, at_vertex: HostArray,
 ) -> float:  # fmt: skip
     """⟨a, X⟩, ⟨a, g⟩ and a's entry at the last vertex, for one model; ‖a‖². The adaptive ρ alone needs the norms."""
     dot, along, at, row2 = 0.0, 0.0, 0.0, 0.0
@@ -113,8 +112,8 @@ def sums_of_one(
 
 @njit(cache=True, nogil=True)
 def sums_of_many(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, adaptive: bool, scalars: np.ndarray,
-    pairs: np.ndarray, used: np.ndarray, row_x: np.ndarray, row_g: np.ndarray, at_vertex: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, adaptive: bool, scalars: HostArray,
+    pairs: HostArray, used: HostArray, row_x: HostArray, row_g: HostArray, at_vertex: HostArray,
 ) -> float:  # fmt: skip
     """The same for all models together: an entry of the row is read once, and its models lie side by side.
 
@@ -138,9 +137,9 @@ def sums_of_many(
 
 @njit(cache=True, nogil=True)
 def add_to_one(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, symmetric: bool, pairs: np.ndarray,
-    blocks: np.ndarray, groups: np.ndarray, c_g: np.ndarray, place: np.ndarray, largest: np.ndarray,
-    lowered: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, symmetric: bool, pairs: HostArray,
+    blocks: HostArray, groups: HostArray, c_g: HostArray, place: HostArray, largest: HostArray,
+    lowered: HostArray,
 ) -> None:  # fmt: skip
     """g += c_g a for one model, with the bounds and the remembered largest key."""
     factor, at, most, fallen = c_g[0], place[0], largest[0], False
@@ -164,9 +163,9 @@ def add_to_one(
 
 @njit(cache=True, nogil=True)
 def add_to_many(
-    indices: np.ndarray, values: np.ndarray, begin: int, end: int, symmetric: bool, pairs: np.ndarray,
-    blocks: np.ndarray, groups: np.ndarray, c_g: np.ndarray, place: np.ndarray, largest: np.ndarray,
-    lowered: np.ndarray, sizes: np.ndarray,
+    indices: HostArray, values: HostArray, begin: int, end: int, symmetric: bool, pairs: HostArray,
+    blocks: HostArray, groups: HostArray, c_g: HostArray, place: HostArray, largest: HostArray,
+    lowered: HostArray, sizes: HostArray,
 ) -> None:  # fmt: skip
     """The same for all models together, in loops over few arrays: with more the compiler does not vectorise them."""
     models = c_g.shape[0]
@@ -196,12 +195,12 @@ def add_to_many(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, targets: np.ndarray, weights: np.ndarray,
-    order: np.ndarray, etas: np.ndarray, rhos: np.ndarray, adaptive: bool, table: np.ndarray, loss: int,
-    parameter: float, labels: np.ndarray, radii: np.ndarray, has_intercept: bool, intervals: np.ndarray,
-    scalars: np.ndarray, pairs: np.ndarray, several: Any, shape: int, blocks: np.ndarray, groups: np.ndarray,
-    used: np.ndarray,
-) -> np.ndarray:  # fmt: skip
+    indptr: HostArray, indices: HostArray, values: HostArray, targets: HostArray, weights: HostArray,
+    order: HostArray, etas: HostArray, rhos: HostArray, adaptive: bool, table: HostArray, loss: int,
+    parameter: float, labels: HostArray, radii: HostArray, has_intercept: bool, intervals: HostArray,
+    scalars: HostArray, pairs: HostArray, several: object, shape: int, blocks: HostArray, groups: HostArray,
+    used: HostArray,
+) -> HostArray:  # fmt: skip
     """One step of each model for each row of `order`; the sums of the losses the rows had before they were learnt.
 
     `several` is None for one model, which compiles a kernel without the loops over models.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -22,6 +22,7 @@ from onesfw.linear.training import Memory, Progress, Team, learn_passes, some
 from onesfw.progress import ProgressBar
 from onesfw.results.pictures import save_figure
 from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.trees import HostArray, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,13 +61,13 @@ class RadiusPath(Shown):
     """
 
     settings: Settings
-    radii: np.ndarray
-    train_loss: np.ndarray
-    gap: np.ndarray
-    validation_loss: np.ndarray
-    validation_stderr: np.ndarray
-    nonzeros: np.ndarray
-    intercepts: np.ndarray
+    radii: HostArray
+    train_loss: HostArray
+    gap: HostArray
+    validation_loss: HostArray
+    validation_stderr: HostArray
+    nonzeros: HostArray
+    intercepts: HostArray
     coefs: scipy.sparse.csr_array
 
     @property
@@ -164,11 +165,11 @@ class RadiusPath(Shown):
 
 
 def radius_path(
-    X: Any,
-    y: Any,
+    X: Rows,
+    y: Rows,
     radii: Sequence[float] | None = None,
     *,
-    validation: float | tuple[Any, Any] = 0.2,
+    validation: float | tuple[Rows, Rows] = 0.2,
     loss: str = "logistic",
     constraint: str = "l1",
     schedule: str | None = None,
@@ -291,7 +292,7 @@ def started_at(first: Team, settings: Settings, t0: int) -> Start:
     return Start(coefs, np.repeat(first.intercepts, settings.models), t0)
 
 
-def split(X: Any, y: Any, validation: Any, loss: str, rng: np.random.Generator) -> tuple[Examples, Examples]:
+def split(X: Rows, y: Rows, validation: Rows, loss: str, rng: np.random.Generator) -> tuple[Examples, Examples]:
     """(training rows, validation rows), with labels turned into −1 and +1."""
     function, y = LOSSES[loss], np.asarray(y)
     matrix = X.tocsr() if scipy.sparse.issparse(X) else np.asarray(X)

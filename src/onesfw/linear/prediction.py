@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -20,9 +20,17 @@ from onesfw.data.sources import Blocks, RowsFrom, as_input
 from onesfw.files import whole_file
 from onesfw.linear.model import LinearModel
 from onesfw.linear.scores import Counting, Scores
+from onesfw.trees import HostArray, Json
+from onesfw.trees import Rows as RowsLike
 
 PathLike = str | os.PathLike[str]
-Rows = PathLike | Sequence[PathLike] | tuple[Any, Any] | Iterable[tuple[Any, Any]] | Callable[[], Iterable[Any]]
+Rows = (
+    PathLike
+    | Sequence[PathLike]
+    | tuple[RowsLike, RowsLike]
+    | Iterable[tuple[RowsLike, RowsLike]]
+    | Callable[[], Iterable[tuple[RowsLike, RowsLike]]]
+)
 
 
 def score(model: LinearModel, source: RowsFrom, options: ReadOptions) -> Scores:
@@ -38,7 +46,7 @@ def score(model: LinearModel, source: RowsFrom, options: ReadOptions) -> Scores:
     return counting.scores(opened.bad.count)
 
 
-def model_margins(model: LinearModel, rows: Any) -> np.ndarray:
+def model_margins(model: LinearModel, rows: RowsLike) -> HostArray:
     """The margins of rows as a file has them."""
     normalize = model.encoding is not None and model.encoding.normalize
     return model.margins(unit_rows(rows) if normalize else rows)
@@ -65,9 +73,9 @@ class Predictions:
     """
 
     rows: int
-    predictions: np.ndarray | None = None
-    margins: np.ndarray | None = None
-    probabilities: np.ndarray | None = None
+    predictions: HostArray | None = None
+    margins: HostArray | None = None
+    probabilities: HostArray | None = None
     scores: Scores | None = None
 
 
@@ -173,7 +181,7 @@ def open_data(model: LinearModel, source: RowsFrom, options: ReadOptions) -> tup
 
 def scored_batches(
     model: LinearModel, source: Source, counting: Counting | None, probabilities: bool
-) -> Iterator[tuple[np.ndarray, ...]]:
+) -> Iterator[tuple[HostArray, ...]]:
     """(predictions, margins, probabilities) of each batch; rows whose target the model knows are scored on the way.
 
     In a file to predict, other targets may stand for `not known`.
@@ -190,7 +198,7 @@ def scored_batches(
 
 
 def as_csv(
-    model: LinearModel, batches: Iterator[tuple[np.ndarray, ...]], probabilities: bool
+    model: LinearModel, batches: Iterator[tuple[HostArray, ...]], probabilities: bool
 ) -> Iterator[tuple[str, int]]:
     """The lines of the output with their number, a batch at a time; the head comes with the first one."""
     several = model.labels is not None and len(model.labels) > 2
@@ -209,6 +217,6 @@ def as_csv(
         yield text.getvalue(), len(predictions)
 
 
-def plain(cell: Any) -> Any:
+def plain(cell: Json) -> Json:
     """A number without a needless .0."""
     return int(cell) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53 else cell

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onesfw.data.labels import Label, show
 from onesfw.linear.losses import LOSSES
+from onesfw.trees import HostArray, Json
 
 if TYPE_CHECKING:
     from onesfw.linear.model import LinearModel
@@ -48,7 +49,7 @@ class Scores:
     unknown: int = 0
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Scores:
+    def from_json(cls, content: dict[str, Json]) -> Scores:
         """What `dataclasses.asdict` gave, through JSON."""
         labels, confusion = content["labels"], content["confusion"]
         return cls(
@@ -91,9 +92,9 @@ class Counting:
     rows: int = 0
     unknown: int = 0
     loss_sum: float = 0.0
-    confusion: np.ndarray = field(init=False)
-    margins: list[np.ndarray] = field(default_factory=list)
-    positive: list[np.ndarray] = field(default_factory=list)
+    confusion: HostArray = field(init=False)
+    margins: list[HostArray] = field(default_factory=list)
+    positive: list[HostArray] = field(default_factory=list)
     mean: float = 0.0
     spread: float = 0.0
     """Σ (y − ȳ)², merged batch by batch: a difference of sums would lose small spreads of large numbers."""
@@ -104,7 +105,7 @@ class Counting:
         size = len(self.model.labels or ())
         self.confusion = np.zeros((size, size), np.int64)
 
-    def count(self, margin: np.ndarray, targets: np.ndarray) -> None:
+    def count(self, margin: HostArray, targets: HostArray) -> None:
         """Count rows by their margins and their targets: −1 and +1, class numbers, or numbers."""
         model, loss = self.model, LOSSES[self.model.loss]
         before, self.rows = self.rows, self.rows + len(targets)
@@ -135,7 +136,7 @@ class Counting:
         """The figures."""
         if not self.rows:
             return Scores(0, skipped=skipped, unknown=self.unknown)
-        common: dict[str, Any] = {
+        common: dict[str, Json] = {
             "rows": self.rows,
             "loss": self.loss_sum / self.rows,
             "skipped": skipped,

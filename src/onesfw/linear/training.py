@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -16,6 +16,7 @@ from onesfw.data.batch import START, Position
 from onesfw.engine.checkpoint import Checkpoint
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Learner, Settings, Start, evaluate
+from onesfw.trees import HostArray, Json
 
 GRADIENTS = {
     "one_sample": "Algorithm 2: remembers no row, for streams",
@@ -29,7 +30,7 @@ class Piece(NamedTuple):
     """Some rows of a pass, and the order in which they are learnt."""
 
     data: Examples
-    order: np.ndarray
+    order: HostArray
     end: Position = START
     """Where the source can be read on after it."""
     proof: str = ""
@@ -95,10 +96,10 @@ class RowSource(Protocol):
 class Models(Protocol):
     """What learns: a `Learner`, or a `Team` of them."""
 
-    def learn_examples(self, data: Examples, order: np.ndarray) -> np.ndarray:
+    def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
         """A step for each row of the order; the sums of the losses before, one a model."""
 
-    def tensors(self) -> dict[str, np.ndarray]:
+    def tensors(self) -> dict[str, HostArray]:
         """The whole state."""
 
 
@@ -112,7 +113,7 @@ def learn_passes(
     report: Callable[[Progress], None] = lambda progress: None,
     satisfied: Callable[[], bool] = lambda: False,
     saves: Checkpoint | None = None,
-    about: Callable[[], dict[str, Any]] = dict,
+    about: Callable[[], dict[str, Json]] = dict,
 ) -> bool:
     """Learn so many passes from where `progress` stands; whether they were all done, or nothing was left to gain.
 
@@ -159,7 +160,7 @@ def learn_passes(
     return done
 
 
-def resumed(saves: Checkpoint) -> tuple[Progress, dict[str, Any], dict[str, np.ndarray]] | None:
+def resumed(saves: Checkpoint) -> tuple[Progress, dict[str, Json], dict[str, HostArray]] | None:
     """(progress, what `about` gave, the state) as they were saved; None where nothing was."""
     found = saves.load()
     if found is None:
@@ -194,7 +195,7 @@ class Memory:
         return 0
 
 
-def draw_order(rng: np.random.Generator, rows: int, passes: int, independent: bool) -> np.ndarray:
+def draw_order(rng: np.random.Generator, rows: int, passes: int, independent: bool) -> HostArray:
     """The rows of some passes: each pass a permutation, or independent draws.
 
     SAG needs each row once to fill its table and independent rows after that: with a new permutation for every pass it
@@ -229,7 +230,7 @@ class Team:
             begun = None if start is None else Start(start.coefs[share], start.intercepts[share], start.t0)
             self.parts.append(Learner(settings if workers == 1 else some(settings, share), rows=rows, start=begun))
 
-    def learn_examples(self, data: Examples, order: np.ndarray) -> np.ndarray:
+    def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
         """A step of each model for each row of the order; the sums of the losses before, one a model."""
         if len(self.parts) == 1:
             return self.parts[0].learn_examples(data, order)
@@ -239,7 +240,7 @@ class Team:
         )
         return np.concatenate(totals)
 
-    def compile(self, value_type: Any = np.float64) -> float:
+    def compile(self, value_type: object = np.float64) -> float:
         """Compile the kernel without a step; the seconds it took."""
         return self.parts[0].compile(value_type)
 
@@ -254,16 +255,16 @@ class Team:
         return self.parts[0].t0
 
     @property
-    def coefs(self) -> np.ndarray:
+    def coefs(self) -> HostArray:
         """x of each model, models × features."""
         return np.concatenate([part.coefs for part in self.parts])
 
     @property
-    def intercepts(self) -> np.ndarray:
+    def intercepts(self) -> HostArray:
         """The intercepts, one a model."""
         return np.concatenate([part.intercepts for part in self.parts])
 
-    def set_intercepts(self, values: np.ndarray) -> None:
+    def set_intercepts(self, values: HostArray) -> None:
         """Put the intercepts elsewhere."""
         begin = 0
         for part in self.parts:
@@ -275,12 +276,12 @@ class Team:
         """Whether SAG's table of rows is kept."""
         return len(self.parts[0].table) > 0
 
-    def tensors(self) -> dict[str, np.ndarray]:
+    def tensors(self) -> dict[str, HostArray]:
         """The whole state."""
         return {f"{place}.{name}": a for place, part in enumerate(self.parts) for name, a in part.tensors().items()}
 
 
-def some(settings: Settings, share: Sequence[int] | np.ndarray) -> Settings:
+def some(settings: Settings, share: Sequence[int] | HostArray) -> Settings:
     """The settings of some of the models."""
     intervals = settings.intervals
     return replace(

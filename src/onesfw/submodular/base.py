@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 
 from onesfw.engine.keys import Key
 from onesfw.submodular.matroids import Matroid
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Json, Tree
 
 MOST_ENUMERATED = 20
 CONFIDENCE = 1.6448536269514722  # one-sided 95 %
-Chosen = Collection[int] | np.ndarray
+Chosen = Collection[int] | HostArray
 """A set: a collection of indices, or a mask of length n."""
 
 
@@ -40,7 +40,7 @@ class Estimate(NamedTuple):
     stderr: float
 
 
-def estimate(terms: np.ndarray, population: int | None = None) -> Estimate:
+def estimate(terms: HostArray, population: int | None = None) -> Estimate:
     """The mean of a sample and its standard error; drawn without replacement where the population is given."""
     if terms.size < 2:
         return Estimate(float(terms.mean()), 0.0)
@@ -54,7 +54,7 @@ class Bound:
 
     value: float
     kind: str
-    terms: np.ndarray | None = None
+    terms: HostArray | None = None
 
     @property
     def stderr(self) -> float:
@@ -86,7 +86,7 @@ class State(abc.ABC):
     chosen: list[int]
 
     @abc.abstractmethod
-    def gains(self, candidates: np.ndarray) -> np.ndarray:
+    def gains(self, candidates: HostArray) -> HostArray:
         """f(S + i) − f(S) for each candidate i outside S."""
 
     @abc.abstractmethod
@@ -101,7 +101,7 @@ class Source(abc.ABC):
     """Whether each sample's extension has a closed form."""
 
     @abc.abstractmethod
-    def update(self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, t: int) -> None:
+    def update(self, d: HostArray, x: HostArray, previous: HostArray, rho: float, t: int) -> None:
         """d_{t−1} becomes d_t, in place."""
 
 
@@ -112,23 +112,23 @@ class Judge(abc.ABC):
     """Whether the report is certain; otherwise it holds with 95 % confidence."""
 
     @abc.abstractmethod
-    def choose(self, chosen: np.ndarray) -> float:
+    def choose(self, chosen: HostArray) -> float:
         """f(S), for choosing among sets."""
 
     @abc.abstractmethod
-    def marginals(self, chosen: np.ndarray) -> np.ndarray:
+    def marginals(self, chosen: HostArray) -> HostArray:
         """All marginals at S, on what sets are chosen with."""
 
     @abc.abstractmethod
-    def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
+    def report(self, chosen: HostArray, x: HostArray) -> Verdict:
         """f(S) and the tightest bound that applies, on what no set was chosen with."""
 
     @abc.abstractmethod
-    def fractional(self, x: np.ndarray) -> Estimate:
+    def fractional(self, x: HostArray) -> Estimate:
         """F(x)."""
 
     @abc.abstractmethod
-    def glance(self, x: np.ndarray) -> Estimate:
+    def glance(self, x: HostArray) -> Estimate:
         """F(x) roughly, for the trace."""
 
 
@@ -161,7 +161,7 @@ class Function(eqx.Module):
         """f(S), S a collection of indices or a 0/1 mask of length n."""
 
     @abc.abstractmethod
-    def marginals(self, chosen: Chosen) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> HostArray:
         """g_i(S) = f(S + i) − f(S − i) for all i at once."""
 
     @abc.abstractmethod
@@ -205,11 +205,11 @@ class Function(eqx.Module):
         """∇F_ω(x)."""
         raise NotImplementedError(f"{type(self).__name__} has no closed-form multilinear extension")
 
-    def extension(self, x: ArrayLike) -> tuple[float, np.ndarray]:
+    def extension(self, x: ArrayLike) -> tuple[float, HostArray]:
         """F(x) and ∇F(x), exact, by a pass over all ω; only where there is a closed form and ω is finite."""
         raise NotImplementedError(f"{type(self).__name__} has no closed-form multilinear extension")
 
-    def table(self, masks: np.ndarray) -> np.ndarray:
+    def table(self, masks: HostArray) -> HostArray:
         """f_ω(S) for each mask (rows) and each ω that stands for the expectation (columns): one where f is exact."""
         return np.array([[self.value(mask)] for mask in masks])
 
@@ -221,7 +221,7 @@ class Function(eqx.Module):
         """Raise a sentence where f is not what the guarantees need and a constructor could not know."""
 
 
-def as_mask(chosen: Chosen, n: int) -> np.ndarray:
+def as_mask(chosen: Chosen, n: int) -> HostArray:
     """A set as a mask: from indices, a boolean mask, or a 0/1 vector of floats of length n."""
     array = np.asarray(list(chosen) if isinstance(chosen, set | frozenset | range) else chosen)
     if array.ndim != 1:
@@ -244,7 +244,7 @@ def as_mask(chosen: Chosen, n: int) -> np.ndarray:
     return mask
 
 
-def as_point(x: ArrayLike, n: int) -> np.ndarray:
+def as_point(x: ArrayLike, n: int) -> HostArray:
     """x ∈ [0, 1]ⁿ in float64, or a sentence."""
     array = np.ascontiguousarray(x, np.float64)
     if array.shape != (n,):
@@ -254,7 +254,7 @@ def as_point(x: ArrayLike, n: int) -> np.ndarray:
     return np.clip(array, 0.0, 1.0)
 
 
-def enumerate_extension(function: Function, x: ArrayLike) -> tuple[float, np.ndarray]:
+def enumerate_extension(function: Function, x: ArrayLike) -> tuple[float, HostArray]:
     """F(x) and ∇F(x) from all 2ⁿ sets: the reference for small n.
 
     Args:
@@ -287,7 +287,7 @@ def enumerate_extension(function: Function, x: ArrayLike) -> tuple[float, np.nda
     return float(np.prod(factors, axis=1) @ values), gradient
 
 
-def unchecked(kind: type[Any], **fields: Any) -> Any:
+def unchecked(kind: type[Json], **fields: Json) -> Json:
     """A set function from its fields, without its constructor's checks and copies."""
     made = object.__new__(kind)
     for name, value in fields.items():

@@ -13,18 +13,19 @@ import numpy as np
 
 from onesfw.submodular.base import CONFIDENCE, Bound, Estimate, Function, Judge, Verdict, estimate
 from onesfw.submodular.matroids import Matroid
+from onesfw.trees import HostArray
 
 EVALUATIONS = 100_000  # marginals that the chain of sets may cost
 FRACTIONAL, GLANCED = 500, 32  # sets drawn from x for F(x), and for a point of the trace
 
 
-def gradient_bound(value: float, gradient: np.ndarray, x: np.ndarray, matroid: Matroid) -> float:
+def gradient_bound(value: float, gradient: HostArray, x: HostArray, matroid: Matroid) -> float:
     """The certificate from F(x) and ∇F(x)."""
     rest = np.maximum((1.0 - x) * gradient, 0.0)
     return value + float(rest[matroid.base(rest)].sum())
 
 
-def set_bound(function: Function, chosen: np.ndarray, matroid: Matroid) -> Bound:
+def set_bound(function: Function, chosen: HostArray, matroid: Matroid) -> Bound:
     """The certificate at x = 1_S, where F and ∇F are f and its marginals."""
     x = np.isin(np.arange(function.n), chosen).astype(np.float64)
     return Bound(gradient_bound(function.value(chosen), function.marginals(chosen), x, matroid), "marginals")
@@ -50,7 +51,7 @@ def chain_bound(function: Function, matroid: Matroid, evaluations: int = EVALUAT
     return Bound(float(best), "marginals")
 
 
-def verdict(value: Estimate, bound: Bound, terms: np.ndarray | None = None) -> Verdict:
+def verdict(value: Estimate, bound: Bound, terms: HostArray | None = None) -> Verdict:
     """The ratio f̂/Û with its standard error sd(f_ω − (f̂/Û) c_ω)/(Û √N) on the same sample; exact without terms."""
     if terms is None and bound.value < value.value * (1 + 1e-12):  # optimal up to rounding
         bound = Bound(value.value, bound.kind)
@@ -70,23 +71,23 @@ class ByMarginals(Judge):
         self.function, self.matroid = function, matroid
         self.rng = np.random.default_rng(seed)
 
-    def choose(self, chosen: np.ndarray) -> float:
+    def choose(self, chosen: HostArray) -> float:
         return self.function.value(chosen)
 
-    def marginals(self, chosen: np.ndarray) -> np.ndarray:
+    def marginals(self, chosen: HostArray) -> HostArray:
         return self.function.marginals(chosen)
 
-    def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
+    def report(self, chosen: HostArray, x: HostArray) -> Verdict:
         bounds = [set_bound(self.function, chosen, self.matroid), chain_bound(self.function, self.matroid)]
         bound = min(bounds, key=lambda bound: bound.value)
         return verdict(Estimate(self.function.value(chosen), 0.0), bound)
 
-    def fractional(self, x: np.ndarray) -> Estimate:
+    def fractional(self, x: HostArray) -> Estimate:
         return self.drawn(x, FRACTIONAL)
 
-    def glance(self, x: np.ndarray) -> Estimate:
+    def glance(self, x: HostArray) -> Estimate:
         return self.drawn(x, GLANCED)
 
-    def drawn(self, x: np.ndarray, count: int) -> Estimate:
+    def drawn(self, x: HostArray, count: int) -> Estimate:
         """The mean of f over sets drawn from x."""
         return estimate(np.array([self.function.value(self.rng.random(x.size) < x) for _ in range(count)]))

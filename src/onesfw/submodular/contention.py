@@ -12,15 +12,16 @@ from onesfw.engine.keys import Key, generator
 from onesfw.sets import Knapsack
 from onesfw.submodular.base import as_point
 from onesfw.submodular.matroids import Grouping, Matroid
+from onesfw.trees import HostArray
 
 Limit = Knapsack | Matroid
-Scheme = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
+Scheme = Callable[[HostArray, HostArray, np.random.Generator], HostArray]
 TOLERANCE = 1e-5  # by which a point that was found in float32 may break a constraint
 
 
 def contention_resolution(
     x: ArrayLike, constraints: Limit | Iterable[Limit], key: Key = 0, *, b: float = 0.25
-) -> np.ndarray:
+) -> HostArray:
     """A set S that obeys all constraints, with P(i ∈ S) ≥ balance · b x_i for monotone schemes.
 
     R holds i with probability b x_i; each constraint drops some elements of R; S is what all of them keep. Then
@@ -69,7 +70,7 @@ def balance(x: ArrayLike, constraints: Limit | Iterable[Limit], *, b: float = 0.
     return float(np.prod([scheme_of(limit, b)[1](point) for limit in limits]))
 
 
-def scaled(x: ArrayLike, constraints: Limit | Iterable[Limit], b: float) -> tuple[list[Limit], np.ndarray]:
+def scaled(x: ArrayLike, constraints: Limit | Iterable[Limit], b: float) -> tuple[list[Limit], HostArray]:
     """The constraints as a list and b x, once everything that the guarantee rests on has been checked."""
     limits = list(constraints) if isinstance(constraints, Iterable) else [constraints]
     if not limits:
@@ -87,7 +88,7 @@ def scaled(x: ArrayLike, constraints: Limit | Iterable[Limit], b: float) -> tupl
     return limits, b * point
 
 
-def check_inside(point: np.ndarray, limit: Limit) -> None:
+def check_inside(point: HostArray, limit: Limit) -> None:
     """Raise a sentence where a point breaks a constraint, or holds an element that no set may hold."""
     if isinstance(limit, Knapsack):
         costs, budget = np.asarray(limit.costs, np.float64), float(limit.budget)
@@ -105,13 +106,13 @@ def check_inside(point: np.ndarray, limit: Limit) -> None:
         raise ValueError(f"x must satisfy every constraint: it breaks the {type(limit).__name__}'s")
 
 
-def scheme_of(limit: Limit, b: float) -> tuple[Scheme, Callable[[np.ndarray], float]]:
+def scheme_of(limit: Limit, b: float) -> tuple[Scheme, Callable[[HostArray], float]]:
     """A constraint's scheme, and its balance at a point that is scaled by b already."""
     if isinstance(limit, Matroid):
         groups, capacities = parts(limit)
         count = capacities.size
 
-        def worst(point: np.ndarray) -> float:
+        def worst(point: HostArray) -> float:
             sums = np.bincount(groups, point, count)
             gone = np.exp(np.bincount(groups, np.log1p(-np.minimum(point, 1 - 1e-12)), count))
             return float(np.min(np.where(sums > 0, (1 - gone) / np.where(sums > 0, sums, 1.0), 1.0)))
@@ -136,8 +137,8 @@ def parts(matroid: Matroid) -> Grouping:
 
 
 def fair(
-    point: np.ndarray, drawn: np.ndarray, groups: np.ndarray, capacities: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+    point: HostArray, drawn: HostArray, groups: HostArray, capacities: HostArray, rng: np.random.Generator
+) -> HostArray:
     """At most one element per part, by the fair scheme."""
     kept = np.zeros(point.size, bool)
     for g in np.unique(groups[drawn]):
@@ -154,7 +155,7 @@ def fair(
     return kept
 
 
-def fit(sizes: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def fit(sizes: HostArray, drawn: HostArray) -> HostArray:
     """What the knapsack's scheme keeps."""
     large = drawn & (sizes > 0.5)
     if large.any():

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from onesfw.submodular.base import Chosen, State, as_mask, unchecked
 from onesfw.submodular.row_functions import Matrix, RowFunction, Stepper, as_sparse, check_size, row_weights
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 
 class Coverage(RowFunction):
@@ -37,10 +37,10 @@ class Coverage(RowFunction):
     """
 
     n: int = eqx.field(static=True)
-    indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
-    weights: np.ndarray
+    indptr: HostArray
+    indices: HostArray
+    values: HostArray
+    weights: HostArray
     longest: int = eqx.field(static=True)
     closed_form: ClassVar[bool] = True
 
@@ -57,7 +57,7 @@ class Coverage(RowFunction):
             raise ValueError("Coverage: incidence has no entry that is not 0: no element covers any item")
 
     @staticmethod
-    def from_rows(n: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Coverage:
+    def from_rows(n: int, indptr: HostArray, indices: HostArray, weights: HostArray) -> Coverage:
         """Coverage whose item r is covered by the elements indices[indptr[r]:indptr[r+1]]: nothing is copied."""
         longest = max(1, int(np.diff(indptr).max(initial=0)))
         return unchecked(
@@ -92,28 +92,28 @@ class Coverage(RowFunction):
             d, x, previous, rho, indptr, indices, weights, which, scale, work
         )
 
-    def served(self, x: np.ndarray, which: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def served(self, x: HostArray, which: HostArray, gradient: HostArray) -> HostArray:
         from onesfw.submodular.kernels import cover_pass
 
         out, work = np.empty(which.size), np.empty(self.longest)
         cover_pass(x, self.indptr, self.indices, self.weights, which, gradient, out, work)
         return out
 
-    def thresholds(self, x: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def thresholds(self, x: HostArray, which: HostArray) -> HostArray:
         from onesfw.submodular.kernels import cover_thresholds
 
         tau = np.empty(which.size)
         cover_thresholds(x, self.indptr, self.indices, which, tau)
         return tau
 
-    def excess(self, tau: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def excess(self, tau: HostArray, which: HostArray) -> HostArray:
         from onesfw.submodular.kernels import cover_excess
 
         out = np.zeros(self.n)
         cover_excess(tau, self.indptr, self.indices, self.weights, which, out)
         return out
 
-    def marginals(self, chosen: Chosen) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> HostArray:
         """g_i(S) = f(S + i) − f(S − i) for all i: O(entries)."""
         from onesfw.submodular.kernels import cover_marginals
 
@@ -135,7 +135,7 @@ class Covered(State):
         self.count = np.zeros(function.omegas, np.int32)
         self.value, self.chosen = 0.0, []
 
-    def gains(self, candidates: np.ndarray) -> np.ndarray:
+    def gains(self, candidates: HostArray) -> HostArray:
         from onesfw.submodular.kernels import cover_gains
 
         out = np.empty(candidates.size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
@@ -11,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw.arguments import whole_number
+from onesfw.engine.keys import Key
 from onesfw.objectives.user_functions import require_callable, require_scalar, shape_of, step_key
 from onesfw.submodular.base import (
     Bound,
     Chosen,
     Function,
     Judge,
-    Key,
     Source,
     State,
     Verdict,
@@ -28,7 +27,8 @@ from onesfw.submodular.base import (
 from onesfw.submodular.certificates import ByMarginals, gradient_bound, verdict
 from onesfw.submodular.extension import TracedSource
 from onesfw.submodular.matroids import Matroid
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
+from onesfw.trees import Function as UserFunction
 
 AVERAGED = 1_000  # draws of ω that stand for the expectation on the host, and that are evaluated at once
 EVALUATIONS, LEAST, MOST = 2_000_000, 1_000, 100_000  # of f_ω for a report, and how many ω they may be
@@ -60,16 +60,14 @@ class SetFunction(Function):
         2.0
     """
 
-    function: Callable[..., Tree] = eqx.field(static=True)
+    function: UserFunction = eqx.field(static=True)
     n: int = eqx.field(static=True)
-    sample: Callable[..., Tree] | None = eqx.field(static=True)
-    many: Callable[..., Tree] = eqx.field(static=True)
+    sample: UserFunction | None = eqx.field(static=True)
+    many: UserFunction = eqx.field(static=True)
     seed: int = eqx.field(static=True)
     count: int = eqx.field(static=True)
 
-    def __init__(
-        self, value: Callable[..., Tree], n: int, sample: Callable[..., Tree] | None = None, *, check: bool = False
-    ) -> None:
+    def __init__(self, value: UserFunction, n: int, sample: UserFunction | None = None, *, check: bool = False) -> None:
         require_callable(value, "SetFunction", "value")
         require_callable(sample, "SetFunction", "sample", optional=True)
         self.n = whole_number(n, "n", 1)
@@ -98,7 +96,7 @@ class SetFunction(Function):
         return jnp.asarray(result, s.dtype)
 
     @property
-    def draws(self) -> np.ndarray:
+    def draws(self) -> HostArray:
         """The numbers of the draws that stand for the expectation on the host; one where nothing is random."""
         return np.arange(self.count, dtype=np.int32)
 
@@ -108,7 +106,7 @@ class SetFunction(Function):
             SetFunction, function=self.function, n=self.n, sample=self.sample, many=self.many, seed=seed, count=count
         )
 
-    def values(self, masks: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    def values(self, masks: HostArray, numbers: HostArray) -> HostArray:
         """f_ω(S) for each mask (rows) and each draw (columns), some of both at a time."""
         words = np.array([self.seed >> 32, self.seed & 0xFFFFFFFF], np.uint32)
         parts = [np.asarray(part, np.float64) for part in np.array_split(masks, slices(len(masks)))]
@@ -121,11 +119,11 @@ class SetFunction(Function):
         """f(S), or its mean over a fixed 1,000 draws of ω."""
         return float(self.terms(chosen).mean())
 
-    def terms(self, chosen: Chosen) -> np.ndarray:
+    def terms(self, chosen: Chosen) -> HostArray:
         """f_ω(S) for each of the fixed draws."""
         return self.values(as_mask(chosen, self.n)[None], self.draws)[0]
 
-    def marginals(self, chosen: Chosen) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> HostArray:
         """g_i(S) = f(S + i) − f(S − i) for all i, from n + 1 evaluations."""
         mask = as_mask(chosen, self.n)
         flipped = mask[None] ^ np.eye(self.n, dtype=bool)
@@ -138,7 +136,7 @@ class SetFunction(Function):
         """The empty set; a gain costs one evaluation."""
         return Evaluated(self)
 
-    def table(self, masks: np.ndarray) -> np.ndarray:
+    def table(self, masks: HostArray) -> HostArray:
         return self.values(masks, self.draws)
 
     def source(self, batch: int, key: Key) -> Source:
@@ -168,7 +166,7 @@ class Evaluated(State):
         self.mask = np.zeros(function.n, bool)
         self.value, self.chosen = function.value(np.zeros(0, int)), []
 
-    def gains(self, candidates: np.ndarray) -> np.ndarray:
+    def gains(self, candidates: HostArray) -> HostArray:
         numbers = self.function.draws
         grown = self.mask[None] | (np.arange(self.mask.size) == candidates[:, None])
         return self.function.values(grown, numbers).mean(1) - self.value
@@ -189,7 +187,7 @@ class SampledValues(ByMarginals):
         draws = min(max(EVALUATIONS // (function.n + 1), LEAST), MOST) // LEAST * LEAST
         self.fresh = function.resampled(other, draws)
 
-    def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
+    def report(self, chosen: HostArray, x: HostArray) -> Verdict:
         mask = as_mask(chosen, self.fresh.n)
         draws = self.fresh.draws
         terms = self.fresh.terms(chosen)
@@ -208,7 +206,7 @@ def slices(count: int) -> int:
     return max(1, count // 256)
 
 
-def evaluator(value: Callable[..., Tree], sample: Callable[..., Tree] | None) -> Callable[..., Tree]:
+def evaluator(value: UserFunction, sample: UserFunction | None) -> UserFunction:
     """(masks, draw numbers, the words of a key) ↦ f_ω(S) for all pairs, compiled."""
 
     def one(s: Array, number: Array, words: Array) -> Array:
@@ -245,7 +243,7 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
     masks = np.array([np.zeros(n, bool), *(mask for sets in quadruples for mask in sets)])
     values = function.table(masks)
 
-    def violates(difference: np.ndarray, scale: float) -> bool:
+    def violates(difference: HostArray, scale: float) -> bool:
         error = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
         return bool(difference.mean() < -(1e-6 * scale + SLACK * error))
 
@@ -269,7 +267,7 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
             )
 
 
-def draw_sets(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def draw_sets(n: int, rng: np.random.Generator) -> tuple[HostArray, HostArray, HostArray, HostArray]:
     """Random S, S + i, T, T + i with S ⊂ T and i outside T."""
     larger = rng.random(n) < rng.random()
     plus = np.arange(n) == rng.integers(n)

@@ -20,7 +20,7 @@ from onesfw.objectives.base import Objective
 from onesfw.objectives.surrogates import Surrogate, surrogate
 from onesfw.objectives.user_functions import step_key
 from onesfw.submodular.base import Function, Source
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 SLICE = 64  # ω that a full pass works on at once
 
@@ -159,6 +159,6 @@ class TracedSource(Source):
         scalar = jax.ShapeDtypeStruct((), jnp.float32)
         self.program = Program(update, self.key, point, point, point, scalar, jax.ShapeDtypeStruct((), jnp.int32))
 
-    def update(self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, t: int) -> None:
+    def update(self, d: HostArray, x: HostArray, previous: HostArray, rho: float, t: int) -> None:
         points = (np.float32(d), np.float32(x), np.float32(previous))
         d[:] = np.asarray(self.program(self.key, *points, np.float32(rho), np.int32(t)))

@@ -25,9 +25,9 @@ from onesfw.submodular.row_functions import (
     feature_matrix,
     row_weights,
 )
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
-Kernel = Callable[[np.ndarray, np.ndarray], ArrayLike]
+Kernel = Callable[[HostArray, HostArray], ArrayLike]
 BLOCK = 256  # rows that are sorted at once
 KERNELS = ("rbf", "cosine", "linear")
 NEAR = ("rbf", "cosine")  # whose similarities fall with the distance
@@ -69,10 +69,10 @@ class FacilityLocation(RowFunction):
     """
 
     n: int = eqx.field(static=True)
-    indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
-    weights: np.ndarray
+    indptr: HostArray
+    indices: HostArray
+    values: HostArray
+    weights: HostArray
     longest: int = eqx.field(static=True)
     neighbors: int | None = eqx.field(static=True)
     closed_form: ClassVar[bool] = True
@@ -147,28 +147,28 @@ class FacilityLocation(RowFunction):
         work = np.empty(self.longest)
         return lambda d, x, previous, rho, which: facility_step(d, x, previous, rho, *rows, which, scale, work)
 
-    def served(self, x: np.ndarray, which: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def served(self, x: HostArray, which: HostArray, gradient: HostArray) -> HostArray:
         from onesfw.submodular.kernels import facility_pass
 
         out, work = np.empty(which.size), np.empty(self.longest)
         facility_pass(x, self.indptr, self.indices, self.values, self.weights, which, gradient, out, work)
         return out
 
-    def thresholds(self, x: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def thresholds(self, x: HostArray, which: HostArray) -> HostArray:
         from onesfw.submodular.kernels import facility_thresholds
 
         tau = np.empty(which.size)
         facility_thresholds(x, self.indptr, self.indices, self.values, which, tau)
         return tau
 
-    def excess(self, tau: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def excess(self, tau: HostArray, which: HostArray) -> HostArray:
         from onesfw.submodular.kernels import facility_excess
 
         out = np.zeros(self.n)
         facility_excess(tau, self.indptr, self.indices, self.values, self.weights, which, out)
         return out
 
-    def marginals(self, chosen: Chosen) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> HostArray:
         """g_i(S) = f(S + i) − f(S − i) for all i: each sorted row is read down to the second chosen element."""
         from onesfw.submodular.kernels import facility_marginals
 
@@ -190,14 +190,14 @@ class Served(State):
         self.level, self.weights = np.zeros(function.omegas), function.weights
         self.value, self.chosen = 0.0, []
         if function.indices.size == function.n * function.omegas:
-            self.columns: tuple[np.ndarray, ...] = (np.empty((function.n, function.omegas)),)
+            self.columns: tuple[HostArray, ...] = (np.empty((function.n, function.omegas)),)
             kernels.by_column(function.indices, function.values, self.columns[0])
             self.measure, self.serve = kernels.dense_gains, kernels.dense_raise
         else:
             self.columns = function.columns()
             self.measure, self.serve = kernels.gains_by_element, kernels.raise_level
 
-    def gains(self, candidates: np.ndarray) -> np.ndarray:
+    def gains(self, candidates: HostArray) -> HostArray:
         out = np.empty(candidates.size)
         self.measure(candidates, *self.columns, self.level, self.weights, out)
         return out
@@ -208,7 +208,7 @@ class Served(State):
         self.chosen.append(i)
 
 
-def falling(similarity: Matrix, *, spare: bool = False) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarray]:
+def falling(similarity: Matrix, *, spare: bool = False) -> tuple[int, int, HostArray, HostArray, HostArray]:
     """Rows, columns, and every row's positive entries in the order of falling values: indptr, indices, values.
 
     A dense matrix of positive numbers is sorted block by block: besides it, 12 bytes an entry are needed, or 4 where it
@@ -231,13 +231,13 @@ def falling(similarity: Matrix, *, spare: bool = False) -> tuple[int, int, np.nd
     return *matrix.shape, matrix.indptr.astype(np.int64), matrix.indices[falls].astype(np.int32), matrix.data[falls]
 
 
-def positive(dense: np.ndarray) -> bool:
+def positive(dense: HostArray) -> bool:
     """Whether every entry of a matrix of floats is positive and within range; a NaN is not."""
     fits = dense.ndim == 2 and dense.dtype.kind == "f" and 0 < dense.size <= MOST_ENTRIES
     return fits and float(dense.min()) > 0 and float(dense.max()) <= LARGEST
 
 
-def similarities(features: ArrayLike, kernel: str | Kernel) -> np.ndarray:
+def similarities(features: ArrayLike, kernel: str | Kernel) -> HostArray:
     """The elements' similarities to one another, from one row of numbers each."""
     points = feature_matrix(features, "FacilityLocation")
     if callable(kernel):
@@ -258,7 +258,7 @@ def similarities(features: ArrayLike, kernel: str | Kernel) -> np.ndarray:
     return np.maximum(products, 0.0, out=products)
 
 
-def gaussian(points: np.ndarray) -> np.ndarray:
+def gaussian(points: HostArray) -> HostArray:
     """exp(−d²/median d²) for all pairs; 12 bytes a pair at most.
 
     d² = |a|² + |b|² − 2ab is one product of matrices, right up to rounding errors of the longest |a|²: points are
@@ -277,7 +277,7 @@ def gaussian(points: np.ndarray) -> np.ndarray:
     return np.exp(distances, out=distances)
 
 
-def squared_distances(points: np.ndarray) -> tuple[np.ndarray, float]:
+def squared_distances(points: HostArray) -> tuple[HostArray, float]:
     """d² for all pairs by one product of matrices, and the largest |a|²."""
     squares = np.einsum("ij,ij->i", points, points)
     distances = points @ points.T
@@ -306,7 +306,7 @@ def neighbors_asked(n: int, kernel: str | Kernel, neighbors: int | None) -> int 
     return None
 
 
-def nearest(points: np.ndarray, kernel: str | Kernel, count: int) -> tuple[np.ndarray, ...]:
+def nearest(points: HostArray, kernel: str | Kernel, count: int) -> tuple[HostArray, ...]:
     """Every element's `count` nearest ones, itself among them, by falling similarity: indptr, indices, values.
 
     d² is scaled by its median over the pairs of 2,000 elements, where `gaussian` takes all.
@@ -333,7 +333,7 @@ def nearest(points: np.ndarray, kernel: str | Kernel, count: int) -> tuple[np.nd
     return np.arange(n + 1, dtype=np.int64) * count, indices.ravel(), values.ravel()
 
 
-def median_of_pairs(distances: np.ndarray) -> float:
+def median_of_pairs(distances: HostArray) -> float:
     """The median of a symmetric matrix that is 0 on the diagonal and nowhere negative, from its upper half."""
     n = distances.shape[0]
     upper = np.empty(n * (n - 1) // 2)
@@ -349,14 +349,14 @@ def median_of_pairs(distances: np.ndarray) -> float:
     return float(sum(upper[place] for place in places)) / 2
 
 
-def unit_rows(points: np.ndarray) -> np.ndarray:
+def unit_rows(points: HostArray) -> HostArray:
     """Rows of length 1; a row of zeros stays one."""
     points = shrunk(points, axis=1)
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     return points / np.where(lengths > 0, lengths, 1.0)
 
 
-def shrunk(points: np.ndarray, axis: int | None = None) -> np.ndarray:
+def shrunk(points: HostArray, axis: int | None = None) -> HostArray:
     """The points times a power of 2, one for all or one per row: no entry above 1, so that squares neither overflow nor
     vanish, and not one digit lost."""
     _, exponents = np.frexp(np.abs(points).max(axis=axis, keepdims=axis is not None))

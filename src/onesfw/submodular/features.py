@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from onesfw.submodular.certificates import ByMarginals
 from onesfw.submodular.extension import TracedSource
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.row_functions import Matrix, Sparse, check_size, feature_matrix, row_weights
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 CONCAVE = ("sqrt", "log1p", "saturated")
 
@@ -47,9 +47,9 @@ class FeatureBased(Function):
     """
 
     n: int = eqx.field(static=True)
-    amounts: np.ndarray  # features × n
-    caps: np.ndarray
-    weights: np.ndarray
+    amounts: HostArray  # features × n
+    caps: HostArray
+    weights: HostArray
     concave: str = eqx.field(static=True)
 
     def __init__(
@@ -102,7 +102,7 @@ class FeatureBased(Function):
         totals = self.amounts[:, as_mask(chosen, self.n)].sum(1)
         return float(self.weights @ shape(self.concave, totals, self.caps, np))
 
-    def marginals(self, chosen: Chosen) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> HostArray:
         """g_i(S) = f(S + i) − f(S − i) for all i: O(n · features)."""
         mask = as_mask(chosen, self.n)
         totals = self.amounts[:, mask].sum(1)
@@ -132,7 +132,7 @@ class Totals(State):
         self.totals = np.zeros(function.omegas)
         self.value, self.chosen = 0.0, []
 
-    def gains(self, candidates: np.ndarray) -> np.ndarray:
+    def gains(self, candidates: HostArray) -> HostArray:
         f = self.function
         grown = self.totals[:, None] + f.amounts[:, candidates]
         before = shape(f.concave, self.totals, f.caps, np)
@@ -144,7 +144,7 @@ class Totals(State):
         self.chosen.append(i)
 
 
-def shape(concave: str, total: Any, cap: Any, module: Any) -> Any:
+def shape(concave: str, total: Tree, cap: Tree, module: ModuleType) -> Tree:
     """φ(total), in NumPy or jax.numpy."""
     if concave == "sqrt":
         return module.sqrt(total)

@@ -32,13 +32,14 @@ from onesfw.submodular.logdet import LogDet
 from onesfw.submodular.matroids import LaminarMatroid, Matroid, PartitionMatroid, UniformMatroid
 from onesfw.submodular.select import select
 from onesfw.submodular.selection import Selection
+from onesfw.trees import HostArray
 
 FUNCTIONS = ("facility-location", "log-determinant", "feature-based", "coverage")
 MOST_ROWS = 15_000  # similarities of all pairs: 14 bytes each at the peak, 3 GB
 
 
 def select_rows(
-    source: PathLike | np.ndarray,
+    source: PathLike | HostArray,
     k: int | None = None,
     *,
     function: str = "facility-location",
@@ -148,7 +149,7 @@ def select_rows(
 
 
 def select_nodes(
-    source: PathLike | np.ndarray,
+    source: PathLike | HostArray,
     k: int | None = None,
     *,
     probability: float | str = WEIGHTED_CASCADE,
@@ -255,7 +256,7 @@ def by_group(labels: Sequence[str], per_group: int | None, k: int | None) -> Mat
     return LaminarMatroid(matroid.n, [*matroid.family.members, range(matroid.n)], [*matroid.capacities, k])
 
 
-def groups_of(nodes: np.ndarray, groups: PathLike | Mapping[int, str | int]) -> list[str]:
+def groups_of(nodes: HostArray, groups: PathLike | Mapping[int, str | int]) -> list[str]:
     """Each node's group, or a sentence about a node that has none."""
     if isinstance(groups, Mapping):
         name, known = "the dict", {int(node): str(group) for node, group in groups.items()}
@@ -291,7 +292,7 @@ def group_table(path: PathLike) -> dict[int, str]:
     return known
 
 
-def standardised(features: np.ndarray) -> np.ndarray:
+def standardised(features: HostArray) -> HostArray:
     """Columns of mean 0 and variance 1; a constant one becomes 0."""
     spread = features.std(0)
     return (features - features.mean(0)) / np.where(spread > 0, spread, 1.0)

@@ -12,6 +12,7 @@ from onesfw.arguments import choose, number, whole_number
 from onesfw.engine.keys import Key, generator, seed_of
 from onesfw.submodular.base import Function, State
 from onesfw.submodular.matroids import Builder, Matroid
+from onesfw.trees import HostArray
 
 METHODS = ("lazy", "plain", "stochastic")
 
@@ -33,9 +34,9 @@ class GreedyResult:
         ([1], [2.0], 3)
     """
 
-    indices: np.ndarray
+    indices: HostArray
     value: float
-    gains: np.ndarray
+    gains: HostArray
     evaluations: int
 
 

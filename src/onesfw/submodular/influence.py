@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onesfw.arguments import real, whole_number
-from onesfw.engine.keys import seed_of
+from onesfw.engine.keys import Key, seed_of
 from onesfw.sets.host import on_host
 from onesfw.submodular.base import (
     Bound,
@@ -20,7 +20,6 @@ from onesfw.submodular.base import (
     Estimate,
     Function,
     Judge,
-    Key,
     Source,
     State,
     Verdict,
@@ -31,11 +30,11 @@ from onesfw.submodular.certificates import verdict
 from onesfw.submodular.coverage import Coverage
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.row_functions import Stepper, relaxation, relaxation_anew, row_gradient_bound
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 AVERAGED = 10_000  # reverse-reachable sets that stand for the expectation on the host
 WEIGHTED_CASCADE = "weighted-cascade"
-Arcs = tuple[np.ndarray, np.ndarray, np.ndarray]
+Arcs = tuple[HostArray, HostArray, HostArray]
 BLOCK, BLOCK_ENTRIES = 1 << 16, 2_000_000  # sets drawn at once by a run, and the most nodes they may hold
 SETS, ENTRIES = 400_000, 8_000_000  # of one sample that sets are judged on, and the most nodes they may hold
 GLANCED, GLANCED_ENTRIES = 10_000, 500_000  # the same for a point of the trace
@@ -66,7 +65,7 @@ class Influence(Function):
     """
 
     n: int = eqx.field(static=True)
-    nodes: np.ndarray  # the labels, in order: element i is nodes[i]
+    nodes: HostArray  # the labels, in order: element i is nodes[i]
     outward: Arcs  # (indptr, targets, chances) along the arcs
     inward: Arcs  # (indptr, sources, chances) against them
     closed_form: ClassVar[bool] = True
@@ -154,7 +153,7 @@ class Influence(Function):
         """f(S), estimated from a fixed 10,000 reverse-reachable sets."""
         return self.sample(AVERAGED).value(chosen)
 
-    def marginals(self, chosen: Chosen) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> HostArray:
         """g_i(S) = f(S + i) − f(S − i) for all i, estimated from a fixed 10,000 reverse-reachable sets."""
         return self.sample(AVERAGED).marginals(chosen)
 
@@ -185,7 +184,7 @@ class Sets:
         self.stamps = np.zeros(1, np.int64)
         self.queue = np.empty(function.n, np.int32)
 
-    def draw(self, first: int, count: int, entries: int = 50_000_000) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, first: int, count: int, entries: int = 50_000_000) -> tuple[HostArray, HostArray]:
         """Sets number first, …: indptr and the nodes; fewer than `count` once `entries` nodes are stored."""
         from onesfw.submodular.kernels import reverse_sets
 
@@ -207,7 +206,7 @@ class Cascades(Source):
         self.drawn, self.used, self.held = 0, 0, 0
         self.advance: Stepper | None = None
 
-    def update(self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, t: int) -> None:
+    def update(self, d: HostArray, x: HostArray, previous: HostArray, rho: float, t: int) -> None:
         if self.advance is None or self.used + self.batch > self.held:
             self.drawn += self.used
             # a block may end early; the batch must fit all the same
@@ -240,13 +239,13 @@ class SampledSets(Judge):
         """What the report is about."""
         return self.function.sample(SETS, self.other, entries=ENTRIES)
 
-    def choose(self, chosen: np.ndarray) -> float:
+    def choose(self, chosen: HostArray) -> float:
         return self.one.value(chosen)
 
-    def marginals(self, chosen: np.ndarray) -> np.ndarray:
+    def marginals(self, chosen: HostArray) -> HostArray:
         return self.one.marginals(chosen)
 
-    def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
+    def report(self, chosen: HostArray, x: HostArray) -> Verdict:
         corner = as_mask(chosen, self.function.n).astype(np.float64)
         relaxed, points = relaxation(self.one, self.matroid)
         bounds = {"thresholds": relaxed.value}
@@ -261,16 +260,16 @@ class SampledSets(Judge):
         terms = sample.omegas * sample.weights * sample.served_by(chosen)
         return verdict(estimate(terms), bound, terms)
 
-    def fractional(self, x: np.ndarray) -> Estimate:
+    def fractional(self, x: HostArray) -> Estimate:
         sample = self.another
         return estimate(sample.n * sample.served(x, np.arange(sample.omegas), np.zeros(sample.n)))
 
-    def glance(self, x: np.ndarray) -> Estimate:
+    def glance(self, x: HostArray) -> Estimate:
         few = self.few
         return estimate(few.n * few.served(x, np.arange(few.omegas), np.zeros(few.n)))
 
 
-def sampled_gradient_bound(function: Coverage, x: np.ndarray, matroid: Matroid) -> Bound:
+def sampled_gradient_bound(function: Coverage, x: HostArray, matroid: Matroid) -> Bound:
     """The certificate by F(x) and ∇F(x) on rows that are a sample, with a term per row."""
     from onesfw.submodular.kernels import cover_slopes
 
@@ -286,7 +285,7 @@ def sampled_gradient_bound(function: Coverage, x: np.ndarray, matroid: Matroid) 
     return Bound(float(terms.mean()), "gradient", terms)
 
 
-def reverse_set(words: np.ndarray, indptr: np.ndarray, sources: np.ndarray, chances: np.ndarray) -> np.ndarray:
+def reverse_set(words: HostArray, indptr: HostArray, sources: HostArray, chances: HostArray) -> HostArray:
     """One reverse-reachable set as a 0/1 vector, from two words of a key."""
     from onesfw.submodular.kernels import reverse_sets
 
@@ -313,7 +312,7 @@ def as_seed(seed: Key) -> int:
         raise TypeError(f"seed must be a whole number or one JAX key, got {seed!r:.200}") from None
 
 
-def edge_chances(probability: float | str | ArrayLike, count: int) -> np.ndarray | None:
+def edge_chances(probability: float | str | ArrayLike, count: int) -> HostArray | None:
     """A probability per given edge; None for the weighted cascade, which needs the indegrees."""
     if isinstance(probability, str):
         if probability != WEIGHTED_CASCADE:
@@ -331,7 +330,7 @@ def edge_chances(probability: float | str | ArrayLike, count: int) -> np.ndarray
     return chances.astype(np.float64)
 
 
-def by_node(tails: np.ndarray, heads: np.ndarray, chances: np.ndarray, n: int) -> Arcs:
+def by_node(tails: HostArray, heads: HostArray, chances: HostArray, n: int) -> Arcs:
     """Arcs sorted by their tails: indptr, heads, chances."""
     order = np.argsort(tails, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])

@@ -8,15 +8,15 @@ the order of falling similarity. A row's weight is what it adds to f where it is
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 
+from onesfw.trees import Function
+
 NEGLIGIBLE = 1e-10  # probability below which what follows in a sorted row no longer matters
 
-jit: Any = numba.njit(cache=True, nogil=True)
-any_order: Any = numba.njit(cache=True, nogil=True, fastmath={"reassoc"})  # so that sums vectorise
+jit: Function = numba.njit(cache=True, nogil=True)
+any_order: Function = numba.njit(cache=True, nogil=True, fastmath={"reassoc"})  # so that sums vectorise
 
 
 @jit

@@ -18,7 +18,7 @@ from onesfw.submodular.base import Chosen, Function, Judge, Source, State, as_ma
 from onesfw.submodular.certificates import ByMarginals
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.row_functions import LARGEST
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 MOST_CHECKED = 5_000  # rows of a kernel that is factorised, to see that it is positive semidefinite
 WORTH_THREADS = 1e11  # operations from which BLAS may use as many threads as it likes: seconds of one core
@@ -53,7 +53,7 @@ class LogDet(Function):
     """
 
     n: int = eqx.field(static=True)
-    kernel: np.ndarray
+    kernel: HostArray
 
     def __init__(self, kernel: ArrayLike) -> None:
         matrix = np.asarray(kernel)
@@ -96,7 +96,7 @@ class LogDet(Function):
             raise ValueError(LOST)
         return float(value)
 
-    def marginals(self, chosen: Chosen) -> np.ndarray:
+    def marginals(self, chosen: Chosen) -> HostArray:
         """g_i(S) = f(S + i) − f(S − i) for all i."""
         return all_marginals(self.kernel, as_mask(chosen, self.n))
 
@@ -123,7 +123,7 @@ class Factorised(State):
         self.factor = np.zeros((0, function.n))
         self.value, self.chosen = 0.0, []
 
-    def gains(self, candidates: np.ndarray) -> np.ndarray:
+    def gains(self, candidates: HostArray) -> HostArray:
         return np.log(np.maximum(self.left[candidates], 1.0))
 
     def add(self, i: int) -> None:
@@ -146,7 +146,7 @@ class DrawnSets(Source):
     def __init__(self, function: LogDet, batch: int, seed: int) -> None:
         self.kernel, self.batch, self.rng = function.kernel, batch, np.random.default_rng(seed)
 
-    def update(self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, t: int) -> None:
+    def update(self, d: HostArray, x: HostArray, previous: HostArray, rho: float, t: int) -> None:
         u = x - previous
         sizes = np.cumsum(np.abs(u))
         gradient, change = np.zeros_like(d), np.zeros_like(d)
@@ -164,7 +164,7 @@ class DrawnSets(Source):
         d[:] = (1 - rho) * (d + change) + rho * gradient
 
 
-def all_marginals(kernel: np.ndarray, s: np.ndarray) -> np.ndarray:
+def all_marginals(kernel: HostArray, s: HostArray) -> HostArray:
     """f(S + i) − f(S − i) for all i, from one factorisation of I + L_S."""
     kernel = np.asarray(kernel, np.float64)
     inside = np.flatnonzero(np.asarray(s) > 0.5)
@@ -187,13 +187,13 @@ def all_marginals(kernel: np.ndarray, s: np.ndarray) -> np.ndarray:
     return out
 
 
-def check_pivots(left: np.ndarray, largest: float) -> None:
+def check_pivots(left: HostArray, largest: float) -> None:
     """Raise a sentence where 1 + L_ii − L_iS (I + L_S)⁻¹ L_Si is below 1 for an i outside S, beyond rounding."""
     if float(left.min()) < 1.0 - ROUNDING * largest:
         raise ValueError(LOST)
 
 
-def check_semidefinite(matrix: np.ndarray, slack: float) -> None:
+def check_semidefinite(matrix: HostArray, slack: float) -> None:
     """Raise a sentence where an eigenvalue is below −slack: L + slack · I has a Cholesky factor or it has not."""
     diagonal = np.diag(matrix)
     bounds = np.sqrt(np.maximum(diagonal, 0.0)) + np.sqrt(slack)

@@ -6,7 +6,8 @@ import abc
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from types import ModuleType
+from typing import NamedTuple, cast
 from weakref import WeakValueDictionary
 
 import jax.numpy as jnp
@@ -15,15 +16,15 @@ from jax import lax
 
 from onesfw.arguments import whole_number
 from onesfw.sets.host import on_host
-from onesfw.trees import Array
+from onesfw.trees import Array, HostArray
 
-Labels = Sequence[str] | Sequence[int] | np.ndarray
-Capacities = int | Sequence[int] | Mapping[str, int] | Mapping[int, int] | np.ndarray
+Labels = Sequence[str] | Sequence[int] | HostArray
+Capacities = int | Sequence[int] | Mapping[str, int] | Mapping[int, int] | HostArray
 _numbers = itertools.count()
 _numbered: WeakValueDictionary[int, Matroid] = WeakValueDictionary()
 
 
-def base_of(weights: np.ndarray, number: np.ndarray) -> np.ndarray:
+def base_of(weights: HostArray, number: HostArray) -> HostArray:
     """The base that the matroid of that number finds, as a 0/1 vector."""
     matroid = _numbered[int(number)]
     vertex = np.zeros(matroid.n)
@@ -34,15 +35,15 @@ def base_of(weights: np.ndarray, number: np.ndarray) -> np.ndarray:
 class Grouping(NamedTuple):
     """Each element's group, and how many of each group a base holds."""
 
-    groups: np.ndarray
-    capacities: np.ndarray
+    groups: HostArray
+    capacities: HostArray
 
 
 class Family(NamedTuple):
     """Sets of elements, any two of them disjoint or nested, smaller ones first, and how many of each may be chosen."""
 
-    members: list[np.ndarray]
-    capacities: np.ndarray
+    members: list[HostArray]
+    capacities: HostArray
 
 
 class Builder(abc.ABC):
@@ -108,7 +109,7 @@ class Matroid(abc.ABC):
             indices[place] = int(i)
         return indices
 
-    def base(self, weights: np.ndarray) -> np.ndarray:
+    def base(self, weights: HostArray) -> HostArray:
         """A base of the largest total weight, in increasing order of indices; ties go to the lowest index.
 
         Elements are taken by falling weight as long as the set stays independent (Rado 1957, Edmonds 1971). Negative
@@ -177,7 +178,7 @@ class UniformMatroid(Matroid):
     def builder(self) -> Builder:
         return Counter(self.groups[:, None], self.capacities)
 
-    def base(self, weights: np.ndarray) -> np.ndarray:
+    def base(self, weights: HostArray) -> HostArray:
         return np.sort(np.argsort(-np.asarray(weights), kind="stable")[: self.k])
 
     def traced_base(self, weights: Array) -> Array:
@@ -227,11 +228,11 @@ class PartitionMatroid(Matroid):
     def builder(self) -> Builder:
         return Counter(self.groups[:, None], self.capacities)
 
-    def base(self, weights: np.ndarray) -> np.ndarray:
+    def base(self, weights: HostArray) -> HostArray:
         order = np.lexsort((np.arange(self.n), -np.asarray(weights), self.groups))
         return np.sort(order[self.places(np) < self.capacities[self.groups[order]]])
 
-    def places(self, module: Any) -> Any:
+    def places(self, module: ModuleType) -> HostArray:
         """Each element's place in its group once the elements are sorted by group."""
         sizes = np.bincount(self.groups, minlength=self.capacities.size)
         starts = np.cumsum(sizes) - sizes
@@ -302,7 +303,7 @@ class LaminarMatroid(Matroid):
     def builder(self) -> Builder:
         return Counter(self.holders, self.capacities)
 
-    def base(self, weights: np.ndarray) -> np.ndarray:
+    def base(self, weights: HostArray) -> HostArray:
         order = np.argsort(-np.asarray(weights), kind="stable")
         kept = np.ones(self.n, bool)
         for mask, capacity in zip(self.masks[:, order], self.capacities, strict=True):
@@ -333,7 +334,7 @@ class LaminarMatroid(Matroid):
 class Counter(Builder):
     """How many elements each set that has a capacity holds; holders[i] are the sets that hold element i."""
 
-    def __init__(self, holders: Sequence[np.ndarray] | np.ndarray, capacities: np.ndarray) -> None:
+    def __init__(self, holders: Sequence[HostArray] | HostArray, capacities: HostArray) -> None:
         self.holders, self.capacities = holders, capacities
         self.held = np.zeros(capacities.size, np.int64)
         self.inside: set[int] = set()
@@ -347,7 +348,7 @@ class Counter(Builder):
         return True
 
 
-def by_label(groups: Labels) -> tuple[np.ndarray, np.ndarray]:
+def by_label(groups: Labels) -> tuple[HostArray, HostArray]:
     """The labels in order, and each element's place among them; a sentence where there is no order."""
     given = np.asarray(groups)
     if given.ndim != 1 or given.size == 0:
@@ -364,7 +365,7 @@ def by_label(groups: Labels) -> tuple[np.ndarray, np.ndarray]:
         ) from None
 
 
-def group_capacities(capacities: Capacities, labels: np.ndarray) -> np.ndarray:
+def group_capacities(capacities: Capacities, labels: HostArray) -> HostArray:
     """A whole number per group, from one number, a list or a dict."""
     if isinstance(capacities, Mapping):
         missing = [label for label in labels.tolist() if label not in capacities]

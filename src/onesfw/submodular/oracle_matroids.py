@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from onesfw.arguments import number, whole_number
 from onesfw.objectives.user_functions import require_callable
 from onesfw.submodular.matroids import Builder, Matroid
+from onesfw.trees import HostArray
 
 
 class GraphicMatroid(Matroid):
@@ -159,7 +160,7 @@ class LinearMatroid(Matroid):
 class Span(Builder):
     """An orthonormal basis of the columns taken so far (Gram and Schmidt, twice)."""
 
-    def __init__(self, columns: np.ndarray, tolerance: float) -> None:
+    def __init__(self, columns: HostArray, tolerance: float) -> None:
         self.columns, self.tolerance = columns, tolerance
         self.basis = np.zeros((0, columns.shape[1]))
 

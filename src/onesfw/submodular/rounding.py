@@ -5,7 +5,7 @@ Both keep the marginals, P(i ∈ S) = x_i, and E f(S) ≥ F(x) for every submodu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,8 @@ from scipy.optimize import nnls
 from onesfw.engine.keys import Key, generator, seed_of
 from onesfw.submodular.base import Function, as_point
 from onesfw.submodular.matroids import Grouping, Matroid
+from onesfw.trees import Function as UserFunction
+from onesfw.trees import HostArray
 
 WHOLE = 1e-9  # an entry this near to 0 or 1 counts as whole
 ACCURACY = 1e-6  # of x as a mixture of bases
@@ -49,13 +51,13 @@ class SwapRounding:
         self.matroid = matroid
         self.rng = np.random.default_rng(seed)
         self.coins = np.array([seed % 2**64], np.uint64)
-        self.base: np.ndarray | None = None
-        self.layout: np.ndarray | None = None
+        self.base: HostArray | None = None
+        self.layout: HostArray | None = None
         if matroid.grouping is not None:
             self.layout = np.concatenate([[0], np.cumsum(matroid.grouping.capacities)])
             self.marks = np.zeros(matroid.n, np.uint8)
 
-    def merge(self, vertex: np.ndarray, share: float) -> None:
+    def merge(self, vertex: HostArray, share: float) -> None:
         """The base after the mean becomes (1 − share) · mean + share · 1_vertex.
 
         In a uniform or partition matroid `vertex` must list the elements group by group, as `grouped` does.
@@ -69,16 +71,14 @@ class SwapRounding:
         else:
             self.base = merged(self.matroid, self.base, vertex, share, self.rng)
 
-    def result(self) -> np.ndarray:
+    def result(self) -> HostArray:
         """The base, in increasing order of indices."""
         if self.base is None:
             raise ValueError("nothing was merged yet: there is no base")
         return np.sort(self.base).astype(np.int64)
 
 
-def merged(
-    matroid: Matroid, base: np.ndarray, vertex: np.ndarray, share: float, rng: np.random.Generator
-) -> np.ndarray:
+def merged(matroid: Matroid, base: HostArray, vertex: HostArray, share: float, rng: np.random.Generator) -> HostArray:
     """One merge by the independence oracle."""
     first, second = {int(i) for i in base}, {int(i) for i in vertex}
     while first != second:
@@ -95,14 +95,14 @@ def merged(
     return np.array(sorted(first))
 
 
-def grouped(matroid: Matroid, base: np.ndarray) -> np.ndarray:
+def grouped(matroid: Matroid, base: HostArray) -> HostArray:
     """A base in the order that `SwapRounding.merge` wants: group by group where the matroid has groups."""
     if matroid.grouping is None:
         return base
     return base[np.argsort(matroid.grouping.groups[base], kind="stable")]
 
 
-def swap_round(x: ArrayLike, matroid: Matroid, key: Key = 0) -> np.ndarray:
+def swap_round(x: ArrayLike, matroid: Matroid, key: Key = 0) -> HostArray:
     """A base S with P(i ∈ S) = x_i and E f(S) ≥ F(x), by swap rounding of x as a mixture of bases.
 
     Args:
@@ -129,7 +129,7 @@ def swap_round(x: ArrayLike, matroid: Matroid, key: Key = 0) -> np.ndarray:
     return rounding.result()
 
 
-def decompose(x: ArrayLike, matroid: Matroid) -> tuple[list[np.ndarray], np.ndarray]:
+def decompose(x: ArrayLike, matroid: Matroid) -> tuple[list[HostArray], HostArray]:
     """Bases and weights with x = Σ weight · 1_base.
 
     Uniform and partition matroids: lay the entries of each group end to end and read off, for u from 0 to 1, who covers
@@ -156,12 +156,12 @@ def decompose(x: ArrayLike, matroid: Matroid) -> tuple[list[np.ndarray], np.ndar
     return list(bases), np.array(weights) / np.sum(weights)
 
 
-def mixture(point: np.ndarray, matroid: Matroid) -> Iterator[tuple[np.ndarray, float]]:
+def mixture(point: HostArray, matroid: Matroid) -> Iterator[tuple[HostArray, float]]:
     """Bases and weights, one pair at a time."""
     return nearest_point(point, matroid) if matroid.grouping is None else read_off(point, matroid.grouping)
 
 
-def nearest_point(point: np.ndarray, matroid: Matroid) -> Iterator[tuple[np.ndarray, float]]:
+def nearest_point(point: HostArray, matroid: Matroid) -> Iterator[tuple[HostArray, float]]:
     """The mixture for any matroid, by Wolfe's method."""
     bases = [matroid.base(point)]
     for _ in range(4 * matroid.n + 10):
@@ -178,7 +178,7 @@ def nearest_point(point: np.ndarray, matroid: Matroid) -> Iterator[tuple[np.ndar
     raise ValueError("x must lie in the polytope of the matroid's bases: it is no mixture of bases")
 
 
-def read_off(point: np.ndarray, grouping: Grouping) -> Iterator[tuple[np.ndarray, float]]:
+def read_off(point: HostArray, grouping: Grouping) -> Iterator[tuple[HostArray, float]]:
     """The mixture for a matroid with groups: entries laid end to end, by group."""
     order = np.argsort(grouping.groups, kind="stable")
     ends = np.cumsum(point[order])
@@ -196,7 +196,7 @@ def read_off(point: np.ndarray, grouping: Grouping) -> Iterator[tuple[np.ndarray
             yield base, float(width)
 
 
-def in_polytope(x: ArrayLike, matroid: Matroid) -> np.ndarray:
+def in_polytope(x: ArrayLike, matroid: Matroid) -> HostArray:
     """x, checked against what every mixture of bases satisfies."""
     point = as_point(x, matroid.n)
     rank = matroid.rank
@@ -209,7 +209,7 @@ def in_polytope(x: ArrayLike, matroid: Matroid) -> np.ndarray:
     return point
 
 
-def rooms(point: np.ndarray, matroid: Matroid) -> np.ndarray:
+def rooms(point: HostArray, matroid: Matroid) -> HostArray:
     """What is left of each capacity; nothing where a matroid has none."""
     if matroid.family is None:
         return np.zeros(0)
@@ -217,7 +217,7 @@ def rooms(point: np.ndarray, matroid: Matroid) -> np.ndarray:
     return capacities - np.array([point[inside].sum() for inside in members])
 
 
-def families(matroid: Matroid) -> list[np.ndarray]:
+def families(matroid: Matroid) -> list[HostArray]:
     """The sets with a capacity, smaller ones first, and the whole; a sentence for matroids that have none."""
     if matroid.family is None:
         raise TypeError(
@@ -227,7 +227,7 @@ def families(matroid: Matroid) -> list[np.ndarray]:
     return [*matroid.family.members, np.arange(matroid.n)]
 
 
-def pipage(x: ArrayLike, matroid: Matroid, key: Key = 0) -> np.ndarray:
+def pipage(x: ArrayLike, matroid: Matroid, key: Key = 0) -> HostArray:
     """A base S with P(i ∈ S) = x_i and E f(S) ≥ F(x), by randomised pipage. O(support) moves.
 
     Two fractional entries of the smallest set that holds two of them move against each other until one is whole, up
@@ -252,13 +252,13 @@ def pipage(x: ArrayLike, matroid: Matroid, key: Key = 0) -> np.ndarray:
     """
     rng = generator(key)
 
-    def upwards(point: np.ndarray, i: int, j: int, rise: float, fall: float) -> bool:
+    def upwards(point: HostArray, i: int, j: int, rise: float, fall: float) -> bool:
         return bool(rng.random() * (rise + fall) < fall)
 
     return move_pairs(x, matroid, upwards)
 
 
-def deterministic_pipage(x: ArrayLike, matroid: Matroid, function: Function) -> np.ndarray:
+def deterministic_pipage(x: ArrayLike, matroid: Matroid, function: Function) -> HostArray:
     """A base S with f(S) ≥ F(x), by pipage towards the larger F (Ageev and Sviridenko 2004).
 
     Args:
@@ -285,7 +285,7 @@ def deterministic_pipage(x: ArrayLike, matroid: Matroid, function: Function) -> 
             "rounding='pipage'"
         )
 
-    def upwards(point: np.ndarray, i: int, j: int, rise: float, fall: float) -> bool:
+    def upwards(point: HostArray, i: int, j: int, rise: float, fall: float) -> bool:
         def at(shift: float) -> float:
             moved = point.copy()
             moved[i], moved[j] = moved[i] + shift, moved[j] - shift
@@ -296,7 +296,7 @@ def deterministic_pipage(x: ArrayLike, matroid: Matroid, function: Function) -> 
     return move_pairs(x, matroid, upwards)
 
 
-def move_pairs(x: ArrayLike, matroid: Matroid, upwards: Callable[..., bool]) -> np.ndarray:
+def move_pairs(x: ArrayLike, matroid: Matroid, upwards: UserFunction) -> HostArray:
     """Pipage, `upwards` deciding each move of x_i by +rise or −fall (and of x_j against it)."""
     point = in_polytope(x, matroid).copy()
     for members in families(matroid):

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from jax import lax
 from numpy.typing import ArrayLike
 
-from onesfw.engine.keys import seed_of
+from onesfw.engine.keys import Key, seed_of
 from onesfw.objectives.indices import uniform_index
 from onesfw.submodular.base import (
     Bound,
@@ -25,7 +25,6 @@ from onesfw.submodular.base import (
     Estimate,
     Function,
     Judge,
-    Key,
     Source,
     Verdict,
     as_mask,
@@ -34,7 +33,7 @@ from onesfw.submodular.base import (
 )
 from onesfw.submodular.certificates import gradient_bound, set_bound, verdict
 from onesfw.submodular.matroids import Matroid
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 
 @runtime_checkable
@@ -48,12 +47,12 @@ class Sparse(Protocol):
     def tocsr(self) -> sp.csr_matrix:
         """Row by row."""
 
-    def toarray(self) -> np.ndarray:
+    def toarray(self) -> HostArray:
         """With its zeros."""
 
 
 Matrix = ArrayLike | Sparse
-Stepper = Callable[[np.ndarray, np.ndarray, np.ndarray, float, np.ndarray], None]
+Stepper = Callable[[HostArray, HostArray, HostArray, float, HostArray], None]
 LARGEST = 1e30  # of a weight, a similarity or f for one ω: sums of these must fit into float32
 MOST_ENTRIES = 2**31 - 1  # entries are numbered in 32 bits under JAX
 BLOCK = 1 << 16  # rows whose numbers are drawn at once
@@ -71,10 +70,10 @@ class RowFunction(Function):
     indices[indptr[r]:indptr[r+1]]; `values` holds their m, falling along the row, or nothing where all are 1.
     """
 
-    indptr: eqx.AbstractVar[np.ndarray]
-    indices: eqx.AbstractVar[np.ndarray]
-    values: eqx.AbstractVar[np.ndarray]
-    weights: eqx.AbstractVar[np.ndarray]
+    indptr: eqx.AbstractVar[HostArray]
+    indices: eqx.AbstractVar[HostArray]
+    values: eqx.AbstractVar[HostArray]
+    weights: eqx.AbstractVar[HostArray]
     longest: eqx.AbstractVar[int]
 
     @property
@@ -100,15 +99,15 @@ class RowFunction(Function):
         """
 
     @abc.abstractmethod
-    def served(self, x: np.ndarray, which: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def served(self, x: HostArray, which: HostArray, gradient: HostArray) -> HostArray:
         """F_r(x)/weight_r for the rows `which`; Σ of their gradients is added to `gradient`."""
 
     @abc.abstractmethod
-    def thresholds(self, x: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def thresholds(self, x: HostArray, which: HostArray) -> HostArray:
         """τ_ω(x) of the second certificate."""
 
     @abc.abstractmethod
-    def excess(self, tau: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def excess(self, tau: HostArray, which: HostArray) -> HostArray:
         """Σ_ω weight_ω (m_ωi − τ_ω)⁺ for every i."""
 
     def source(self, batch: int, key: Key) -> Source:
@@ -119,7 +118,7 @@ class RowFunction(Function):
         """Everything by passes over all rows."""
         return ExactRows(self, matroid, seed)
 
-    def extension(self, x: ArrayLike) -> tuple[float, np.ndarray]:
+    def extension(self, x: ArrayLike) -> tuple[float, HostArray]:
         """F(x) and ∇F(x), exact: O(entries)."""
         gradient = np.zeros(self.n)
         served = self.served(as_point(x, self.n), np.arange(self.omegas), gradient)
@@ -129,12 +128,12 @@ class RowFunction(Function):
         """f(S)."""
         return float(self.weights @ self.served_by(chosen))
 
-    def served_by(self, chosen: Chosen) -> np.ndarray:
+    def served_by(self, chosen: Chosen) -> HostArray:
         """max_{i∈S} m_ri for every row."""
         mask = as_mask(chosen, self.n)
         return self.served(mask.astype(np.float64), np.arange(self.omegas), np.zeros(self.n))
 
-    def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def columns(self) -> tuple[HostArray, HostArray, HostArray]:
         """The same entries by element: starts, rows, values."""
         values = self.values if self.values.size else np.ones(self.indices.size, np.int8)
         matrix = sp.csr_matrix((values, self.indices, self.indptr), (self.omegas, self.n)).tocsc()
@@ -151,7 +150,7 @@ class RowSource(Source):
         self.rng = np.random.default_rng(seed)
         self.block, self.used = np.zeros(0, np.int64), 0
 
-    def update(self, d: np.ndarray, x: np.ndarray, previous: np.ndarray, rho: float, t: int) -> None:
+    def update(self, d: HostArray, x: HostArray, previous: HostArray, rho: float, t: int) -> None:
         if self.used + self.batch > self.block.size:
             self.block = self.rng.integers(0, self.rows, max(BLOCK, self.batch))
             self.used = 0
@@ -168,13 +167,13 @@ class ExactRows(Judge):
         count = min(GLANCED, function.omegas)
         self.some = np.random.default_rng(seed).choice(function.omegas, count, replace=False)
 
-    def choose(self, chosen: np.ndarray) -> float:
+    def choose(self, chosen: HostArray) -> float:
         return self.function.value(chosen)
 
-    def marginals(self, chosen: np.ndarray) -> np.ndarray:
+    def marginals(self, chosen: HostArray) -> HostArray:
         return self.function.marginals(chosen)
 
-    def report(self, chosen: np.ndarray, x: np.ndarray) -> Verdict:
+    def report(self, chosen: HostArray, x: HostArray) -> Verdict:
         bounds = [
             relaxation(self.function, self.matroid)[0],
             row_gradient_bound(self.function, x, self.matroid),
@@ -183,23 +182,23 @@ class ExactRows(Judge):
         best = min(bounds, key=lambda bound: bound.value)
         return verdict(Estimate(self.function.value(chosen), 0.0), best)
 
-    def fractional(self, x: np.ndarray) -> Estimate:
+    def fractional(self, x: HostArray) -> Estimate:
         return Estimate(self.function.extension(x)[0], 0.0)
 
-    def glance(self, x: np.ndarray) -> Estimate:
+    def glance(self, x: HostArray) -> Estimate:
         function = self.function
         terms = function.omegas * function.weights[self.some]
         terms = terms * function.served(x, self.some, np.zeros(function.n))
         return estimate(terms, function.omegas)
 
 
-def row_gradient_bound(function: RowFunction, x: np.ndarray, matroid: Matroid) -> Bound:
+def row_gradient_bound(function: RowFunction, x: HostArray, matroid: Matroid) -> Bound:
     """The certificate by F(x) and ∇F(x) on all rows."""
     value, gradient = function.extension(x)
     return Bound(gradient_bound(value, gradient, x, matroid), "gradient")
 
 
-def threshold_bound(function: RowFunction, tau: np.ndarray, matroid: Matroid) -> tuple[float, np.ndarray]:
+def threshold_bound(function: RowFunction, tau: HostArray, matroid: Matroid) -> tuple[float, HostArray]:
     """The certificate by thresholds for given thresholds on all rows, and its v."""
     excess = function.excess(tau, np.arange(function.omegas))
     base = matroid.base(excess)
@@ -208,7 +207,7 @@ def threshold_bound(function: RowFunction, tau: np.ndarray, matroid: Matroid) ->
     return float(function.weights @ tau + excess[base].sum()), v
 
 
-def relaxation(function: RowFunction, matroid: Matroid) -> tuple[Bound, np.ndarray]:
+def relaxation(function: RowFunction, matroid: Matroid) -> tuple[Bound, HostArray]:
     """The certificate by thresholds on all rows, and the relaxation's last iterates, from which it can be had anew.
 
     x_{j+1} = x_j + (v_j − x_j)/(j + 1) with v_j the base of the largest excess over τ(x_j); thresholds are averaged
@@ -233,7 +232,7 @@ def relaxation(function: RowFunction, matroid: Matroid) -> tuple[Bound, np.ndarr
     return Bound(float(best), "thresholds"), np.array(kept)
 
 
-def relaxation_anew(function: RowFunction, points: np.ndarray, matroid: Matroid) -> Bound:
+def relaxation_anew(function: RowFunction, points: HostArray, matroid: Matroid) -> Bound:
     """The certificate by thresholds on other rows, the thresholds from the same iterates: they are fixed beforehand."""
     from onesfw.submodular.kernels import row_sums
 
@@ -245,7 +244,7 @@ def relaxation_anew(function: RowFunction, points: np.ndarray, matroid: Matroid)
     return Bound(value, "thresholds", function.omegas * function.weights * (tau + over))
 
 
-def row_weights(weights: ArrayLike | None, count: int, name: str, what: str) -> np.ndarray:
+def row_weights(weights: ArrayLike | None, count: int, name: str, what: str) -> HostArray:
     """One non-negative finite weight per row; ones where none are given."""
     if weights is None:
         return np.ones(count)
@@ -296,7 +295,7 @@ def as_sparse(matrix: Matrix, name: str, what: str) -> sp.csr_matrix:
     return result
 
 
-def feature_matrix(features: ArrayLike, name: str) -> np.ndarray:
+def feature_matrix(features: ArrayLike, name: str) -> HostArray:
     """Finite features, a row per element, or a sentence."""
     points = np.asarray(features)
     if points.dtype.kind not in "fiub":

@@ -18,6 +18,7 @@ from onesfw.submodular.greedy import check_pair
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.rounding import SwapRounding, deterministic_pipage, grouped, pipage, swap_round
 from onesfw.submodular.selection import Selection
+from onesfw.trees import HostArray
 
 ROUNDINGS = ("swap", "pipage", "deterministic")
 TRACED, TICKS = 16, 100  # points of the trace, and of the progress bar
@@ -141,8 +142,8 @@ class Point:
     """Where a phase ended: x in the polytope, and a base with E 1_B = x."""
 
     name: str
-    x: np.ndarray
-    base: np.ndarray
+    x: HostArray
+    base: HostArray
 
 
 class TwoPhases:
@@ -164,14 +165,14 @@ class TwoPhases:
         self.grouping = matroid.grouping
         self.buffer = np.empty(0 if self.grouping is None else int(self.grouping.capacities.sum()), np.int64)
 
-    def resume(self, x: np.ndarray, previous: np.ndarray, d: np.ndarray, base: np.ndarray) -> Point:
+    def resume(self, x: HostArray, previous: HostArray, d: HostArray, base: HostArray) -> Point:
         """Take over where another method ended the first phase."""
         self.x, self.previous, self.d = (np.array(v, np.float64) for v in (x, previous, d))
         self.rounding.merge(grouped(self.matroid, base), 1.0)
         self.t = self.first
         return self.point("continuous greedy")
 
-    def vertex(self) -> np.ndarray:
+    def vertex(self) -> HostArray:
         """The base of the largest total d."""
         if self.grouping is None:
             return self.matroid.base(self.d)
@@ -289,7 +290,7 @@ def rounded(point: Point, function: Function, matroid: Matroid, rounding: str, k
     return Point(point.name, point.x, deterministic_pipage(point.x, matroid, function))
 
 
-def improve(judge: Judge, matroid: Matroid, base: np.ndarray) -> tuple[np.ndarray, int]:
+def improve(judge: Judge, matroid: Matroid, base: HostArray) -> tuple[HostArray, int]:
     """One sweep of improving exchanges: each chosen element, the least useful first, for the best one outside."""
     chosen = {int(i) for i in base}
     rises = judge.marginals(base)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from onesfw.results.pictures import picture_ending, save_figure
 from onesfw.results.result_file import decode, encode
 from onesfw.results.show import Sheet, Shown
 from onesfw.results.trace import TRACE_FIELDS, Trace
+from onesfw.trees import HostArray, Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +79,7 @@ class Selection(Shown):
         (3.0, 3.0, 1.0)
     """
 
-    indices: np.ndarray
+    indices: HostArray
     value: float
     value_stderr: float
     fractional_value: float
@@ -90,7 +91,7 @@ class Selection(Shown):
     exact: bool
     phase: str
     exchanges: int
-    x: np.ndarray
+    x: HostArray
     trace: Trace
     samples: int
     lmo_calls: int
@@ -100,12 +101,12 @@ class Selection(Shown):
     method: str = "one_sfw, two phases"
     title: str = ""
     noun: str = "elements"
-    labels: np.ndarray | None = None
+    labels: HostArray | None = None
     columns: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
     rows: Rows | None = field(default=None, repr=False, compare=False)
-    points: np.ndarray | None = field(default=None, repr=False, compare=False)
+    points: HostArray | None = field(default=None, repr=False, compare=False)
 
     @property
     def seconds(self) -> float:
@@ -113,7 +114,7 @@ class Selection(Shown):
         return self.sampling_seconds + self.judging_seconds + self.certificate_seconds
 
     @property
-    def names(self) -> np.ndarray:
+    def names(self) -> HostArray:
         """What the chosen elements are called."""
         return self.indices if self.labels is None else self.labels
 
@@ -170,7 +171,7 @@ class Selection(Shown):
             path: the file, which is replaced. Of `points` the map is kept, two numbers a row.
         """
         tensors: Tensors = {}
-        content: dict[str, Any] = {}
+        content: dict[str, Json] = {}
         for entry in fields(self):
             name, value = entry.name, getattr(self, entry.name)
             if name == "trace":
@@ -212,9 +213,9 @@ class Selection(Shown):
             ) from error
 
 
-def decoded(content: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
+def decoded(content: dict[str, Json], tensors: Tensors) -> dict[str, Json]:
     """A `Selection`'s fields from the metadata's JSON and the tensors."""
-    values: dict[str, Any] = {}
+    values: dict[str, Json] = {}
     for name, node in content.items():
         if name == "trace":
             values[name] = Trace(**{column: decode(node[column], tensors) for column in TRACE_FIELDS})
@@ -275,7 +276,7 @@ def selection_table(selection: Selection) -> Table:
     return table
 
 
-def draw_map(axes: Axes, selection: Selection, points: np.ndarray) -> None:
+def draw_map(axes: Axes, selection: Selection, points: HostArray) -> None:
     """All rows on their first two principal components, the chosen ones marked."""
     places = principal(points)
     chosen = places[selection.indices]
@@ -302,7 +303,7 @@ def draw_curve(axes: Axes, selection: Selection) -> None:
     axes.legend()
 
 
-def principal(points: np.ndarray) -> np.ndarray:
+def principal(points: HostArray) -> HostArray:
     """The first two principal components of the rows; each one's largest entry is positive, so that they do not flip.
 
     From the eigenvectors of the smaller of the two products: a map needs no digits that this loses.
