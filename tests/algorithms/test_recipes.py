@@ -63,7 +63,10 @@ def test_outputs_and_schedules(name, setting):
 
 
 RULES = {  # (ρ, η) at t = 10 of the named rules of the convex setting
-    "one_sfw": {"paper": (1 / 9, 1 / 10), "tuned": (None, 1 / 10)},
+    "one_sfw": {
+        "paper": (1 / 9, 1 / 10), "tuned": (None, 1 / 10), "adaptive": (None, 2 / 11), "c2": (2 / 9, 2 / 11),
+        "c4": (4 / 9, 2 / 11),
+    },
     "momentum_sfw": {
         "paper": (4 / 18 ** (2 / 3), 1 / 11), "book": (4 / 18 ** (2 / 3), 2 / 17),
         "ninefold": (4 / 17 ** (2 / 3), 9 / 18),

@@ -347,7 +347,7 @@ def test_checkpoint_resumes_and_refuses(tmp_path):
     assert json.loads(longer.stdout)["value"] == json.loads(plain.stdout)["value"]
     other = onesfw(*command, "--steps", "4000", "--key", "5")
     assert other.exit_code == 2
-    assert "belongs to a run with another key" in " ".join(other.stderr.split())
+    assert "belongs to a run with another --key" in " ".join(other.stderr.split())
 
 
 def test_x_is_shown_and_written(file, tmp_path):

@@ -150,13 +150,13 @@ def test_words_of_the_command(words):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["--steps", "0"], "steps"),
+        (["--steps", "0"], "--steps must be"),
         (["--steps", "9" * 500], "steps"),
-        (["--key", "-1"], "key"),
+        (["--key", "-1"], "--key must be"),
         (["--replicates", "0"], "replicates"),
         (["--every", "0"], "every"),
-        (["--gap-tol", "nan"], "gap_tol"),
-        (["--time-limit", "-inf"], "time_limit"),
+        (["--gap-tol", "nan"], "--gap-tol must be"),
+        (["--time-limit", "-inf"], "--time-limit must be"),
         (["--radius", "nan"], "total"),
         (["--radius", "1e300", "--steps", "3"], "constraint"),
         (["--save", "/"], "folder"),

@@ -10,17 +10,26 @@ from hypothesis import settings
 
 # numba keeps a compiled function until its own file changes, not the files of what it calls: a folder for each state of
 # the sources keeps a test from running yesterday's kernel.
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent
 SOURCES = hashlib.sha256(
     b"".join(path.read_bytes() for path in sorted((ROOT / "src").rglob("*.py")) if b"njit" in path.read_bytes())
 )
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{SOURCES.hexdigest()[:16]}"))
 
+# Compiled programs are shared by the workers, by the processes that tests start, and by the next run of the suite.
+PROGRAMS = {
+    "jax_compilation_cache_dir": str(ROOT / ".pytest_cache" / "jax"),
+    "jax_persistent_cache_min_compile_time_secs": 0.2,
+}
+for option, value in PROGRAMS.items():
+    jax.config.update(option, value)
+    os.environ.setdefault(option.upper(), str(value))
+
 # Commands that a test starts compile as they would for the first time, and leave nothing in the user's folders.
 os.environ["ONESFW_COMPILATION_CACHE"] = "off"
 
 # Modules that tests share explain their failures as tests do.
-pytest.register_assert_rewrite(*(path.stem for path in (Path(__file__).parent / "helpers").glob("*.py")))
+pytest.register_assert_rewrite(*(path.stem for path in (ROOT / "tests" / "helpers").glob("*.py")))
 
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("fixed")
@@ -32,7 +41,7 @@ OPTIMISED = {"test_host_loop", "test_checkpoint", "test_rates"}
 @pytest.fixture(autouse=True, scope="module")
 def _compile_quickly(request):
     """Most of the suite's time is compilation: leave out the compiler's expensive passes where they do not matter."""
-    quick = request.module.__name__ not in OPTIMISED
+    quick = request.node.name.removesuffix(".py").rpartition("/")[2] not in OPTIMISED  # a module, or a doctest's file
     jax.config.update("jax_disable_most_optimizations", quick)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
