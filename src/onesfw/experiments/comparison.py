@@ -316,7 +316,7 @@ def comparison_sheet(comparison: Comparison) -> Sheet:
     curves = comparison.ranked()
     further = [name for name in LABELS if any(name in curve.measures for curve in curves)][1:]
     if curves and curves[0].primary == "suboptimality":
-        further.remove("value")  # F* is in the note
+        further = [name for name in further if name != "value"]  # F* is in the note
     second_order = any(curve.counts["hvps"][-1] > 0 for curve in curves)
     primary = curves[0].primary if curves else "value"
     columns = [
