@@ -91,6 +91,7 @@ class Visits:
     def __init__(self) -> None:
         self.files: dict[str, None] = {}
         self.edges: Edges = {}
+        self.kernels: set[Any] = set()
         self.starters: dict[threading.Thread, FrameType | None] = {}
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
@@ -117,14 +118,17 @@ class Visits:
     def kernel(self, function: Any, caller: str | None = None) -> None:
         """A compiled kernel is called, and so may be those it names."""
         name = own(function.__code__.co_filename)
-        if name is None or (caller == name and name in self.files):
+        if name is None:
             return
         self.files.setdefault(name)
         if caller is not None and caller != name:
             self.edges.setdefault((caller, name), f"a kernel of {caller} calls {name} ({function.__qualname__})")
+        if function in self.kernels:
+            return
+        self.kernels.add(function)
         for used in function.__code__.co_names:
             inner = getattr(function.__globals__.get(used), "py_func", None)
-            if inner is not None and inner is not function:
+            if inner is not None:
                 self.kernel(inner, name)
 
 
