@@ -29,9 +29,9 @@ def sums_of_one(
     dot, towards, along, row2, radius = 0.0, 0.0, 0.0, 0.0, radii[0]
     for p in range(begin, end):
         j, a = indices[p], values[p]
-        dot += a * pairs[j, 0, 0]
-        towards += a * vertex(pairs[j, 1, 0], radius)
-        along += a * pairs[j, 1, 0]
+        dot += a * pairs[j, 0]
+        towards += a * vertex(pairs[j, 1], radius)
+        along += a * pairs[j, 1]
         row2 += a * a
     row_x[0], row_v[0], row_g[0] = dot, towards, along
     return row2
@@ -64,10 +64,10 @@ def add_to_one(
     factor, size, total, radius = c_g[0], scale[0], norm2[0], radii[0]
     for p in range(begin, end):
         j = indices[p]
-        old = pairs[j, 1, 0]
+        old = pairs[j, 1]
         new = old + factor * values[p]
-        pairs[j, 1, 0] = new
-        pairs[j, 0, 0] += (vertex(old, radius) - vertex(new, radius)) / size
+        pairs[j, 1] = new
+        pairs[j, 0] += (vertex(old, radius) - vertex(new, radius)) / size
         total += (new - old) * (new + old)
     norm2[0] = total
 
@@ -100,7 +100,9 @@ def learn(
     `several` is None for one model, which compiles a kernel without the loops over models.
     """
     models = 1
-    if several is not None:
+    if several is None:  # a plain shape, for addresses that cost one multiplication
+        pair = pairs.reshape(-1, 2)
+    else:
         models = scalars.shape[0]
     total = np.zeros(models)
     work = np.empty((6, models))
@@ -109,7 +111,7 @@ def learn(
         row, eta = order[k], etas[k]
         begin, end = indptr[row], indptr[row + 1]
         if several is None:
-            row2 = sums_of_one(indices, values, begin, end, pairs, radii, row_x, row_v, row_g)
+            row2 = sums_of_one(indices, values, begin, end, pair, radii, row_x, row_v, row_g)
         else:
             row2 = sums_of_many(indices, values, begin, end, pairs, radii, row_x, row_v, row_g)
 
@@ -148,7 +150,7 @@ def learn(
                 move_intercept(s, t, loss, keep, change, bend, intervals[c, 0], intervals[c, 1])
 
         if several is None:
-            add_to_one(indices, values, begin, end, pairs, radii, c_g, scale, norm2)
+            add_to_one(indices, values, begin, end, pair, radii, c_g, scale, norm2)
         else:
             add_to_many(indices, values, begin, end, pairs, radii, c_g, scale, norm2)
 

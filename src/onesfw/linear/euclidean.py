@@ -48,8 +48,8 @@ def sums_of_one(
     dot, along, row2 = 0.0, 0.0, 0.0
     for p in range(begin, end):
         j, a = indices[p], values[p]
-        dot += a * pairs[j, 0, 0]
-        along += a * pairs[j, 1, 0]
+        dot += a * pairs[j, 0]
+        along += a * pairs[j, 1]
         row2 += a * a
     row_x[0], row_g[0] = dot, along
     return row2
@@ -82,10 +82,10 @@ def add_to_one(
     factor, share, total = c_g[0], beta_c[0], norm2[0]
     for p in range(begin, end):
         j, a = indices[p], values[p]
-        old = pairs[j, 1, 0]
+        old = pairs[j, 1]
         new = old + factor * a
-        pairs[j, 0, 0] -= share * a
-        pairs[j, 1, 0] = new
+        pairs[j, 0] -= share * a
+        pairs[j, 1] = new
         total += (new - old) * (new + old)
     norm2[0] = total
 
@@ -119,7 +119,9 @@ def learn(
     `several` is None for one model, which compiles a kernel without the loops over models.
     """
     models = 1
-    if several is not None:
+    if several is None:  # a plain shape, for addresses that cost one multiplication
+        pair = pairs.reshape(-1, 2)
+    else:
         models = scalars.shape[0]
     total = np.zeros(models)
     work = np.empty((5, models))
@@ -128,7 +130,7 @@ def learn(
         row, eta = order[k], etas[k]
         begin, end = indptr[row], indptr[row + 1]
         if several is None:
-            row2 = sums_of_one(indices, values, begin, end, pairs, row_x, row_g)
+            row2 = sums_of_one(indices, values, begin, end, pair, row_x, row_g)
         else:
             row2 = sums_of_many(indices, values, begin, end, pairs, row_x, row_g)
 
@@ -165,7 +167,7 @@ def learn(
                 move_intercept(s, t, loss, keep, change, bend, intervals[c, 0], intervals[c, 1])
 
         if several is None:
-            add_to_one(indices, values, begin, end, pairs, c_g, beta_c, norm2)
+            add_to_one(indices, values, begin, end, pair, c_g, beta_c, norm2)
         else:
             add_to_many(indices, values, begin, end, pairs, c_g, beta_c, norm2)
 

@@ -190,7 +190,7 @@ class Learner:
             self.pairs[:, 0], self.scalars["intercept"] = start.coefs.T, start.intercepts
             self.t0 = whole_number(start.t0, "t0", 0)
         self.scalars["intercept_before"] = self.scalars["intercept"]
-        self.used = (self.pairs[:, 0] != 0).any(axis=1)  # where a vertex has been, of sets whose vertices are one-hot
+        self.used = (self.pairs[:, 0] != 0).any(axis=1)  # where a vertex of one of several models has been
 
     @property
     def schedule(self) -> Preset:

@@ -95,15 +95,15 @@ def sums_of_one(
     if adaptive:
         for p in range(begin, end):
             j, a = indices[p], values[p]
-            dot += a * pairs[j, 0, 0]
-            along += a * pairs[j, 1, 0]
+            dot += a * pairs[j, 0]
+            along += a * pairs[j, 1]
             row2 += a * a
             if j == place:
                 at += a
     else:
         for p in range(begin, end):
             j, a = indices[p], values[p]
-            dot += a * pairs[j, 0, 0]
+            dot += a * pairs[j, 0]
             if j == place:
                 at += a
     row_x[0], row_g[0], at_vertex[0] = dot, along, at
@@ -145,14 +145,14 @@ def add_to_one(
     factor, at, most, fallen = c_g[0], place[0], largest[0], False
     for p in range(begin, end):
         j = indices[p]
-        new = pairs[j, 1, 0] + factor * values[p]
-        pairs[j, 1, 0] = new
+        new = pairs[j, 1] + factor * values[p]
+        pairs[j, 1] = new
         size = key(new, symmetric)
         block = j >> ONE_SHIFT
-        if size > blocks[block, 0]:
-            blocks[block, 0] = size
-            if size > groups[block >> GROUP_SHIFT, 0]:
-                groups[block >> GROUP_SHIFT, 0] = size
+        if size > blocks[block]:
+            blocks[block] = size
+            if size > groups[block >> GROUP_SHIFT]:
+                groups[block >> GROUP_SHIFT] = size
         if size >= most:
             if size > most or j < at:
                 at, most, fallen = j, size, False
@@ -206,7 +206,9 @@ def learn(
     `several` is None for one model, which compiles a kernel without the loops over models.
     """
     models, shift = 1, ONE_SHIFT
-    if several is not None:
+    if several is None:  # plain shapes, for addresses that cost one multiplication
+        pair, block, group = pairs.reshape(-1, 2), blocks.reshape(-1), groups.reshape(-1)
+    else:
         models, shift = scalars.shape[0], MANY_SHIFT
     symmetric = shape == L1
     total = np.zeros(models)
@@ -220,7 +222,7 @@ def learn(
         row, eta = order[k], etas[k]
         begin, end = indptr[row], indptr[row + 1]
         if several is None:
-            row2 = sums_of_one(indices, values, begin, end, adaptive, place[0], pairs, row_x, row_g, at_vertex)
+            row2 = sums_of_one(indices, values, begin, end, adaptive, place[0], pair, row_x, row_g, at_vertex)
         else:
             row2 = sums_of_many(indices, values, begin, end, adaptive, scalars, pairs, used, row_x, row_g, at_vertex)
 
@@ -265,7 +267,7 @@ def learn(
                 move_intercept(s, t, loss, kept, change, bend, intervals[c, 0], intervals[c, 1])
 
         if several is None:
-            add_to_one(indices, values, begin, end, symmetric, pairs, blocks, groups, c_g, place, largest, lowered)
+            add_to_one(indices, values, begin, end, symmetric, pair, block, group, c_g, place, largest, lowered)
         else:
             add_to_many(
                 indices, values, begin, end, symmetric, pairs, blocks, groups, c_g, place, largest, lowered, sizes
@@ -277,7 +279,8 @@ def learn(
                 place[c] = find_largest(pairs[:, 1, c], symmetric, blocks[:, c], groups[:, c], shift)
                 largest[c] = key(pairs[place[c], 1, c], symmetric)
             height = height_at(shape, radii[c], pairs[place[c], 1, c])
-            used[place[c]] = True
+            if several is not None:
+                used[place[c]] = True
             if eta == 1.0:
                 pairs[:, 0, c] = 0.0
                 s.scale = 1.0
