@@ -430,6 +430,13 @@ def test_bad_rows_name_the_argument(rows, targets, weights, message):
         Learner(Settings(3)).learn(rows, targets, weights)
 
 
+def test_coefficients_of_other_shapes_are_refused():
+    data = examples(np.eye(3), [1.0, -1.0, 1.0], None, 3, LOSSES["logistic"])
+    for shape in ((2, 3), (1, 4)):
+        with pytest.raises(ValueError, match="coefs must have a row for each of the 1 models and 3 columns"):
+            evaluate(Settings(3), data, np.zeros(shape))
+
+
 def test_compiling_takes_no_step():
     learner = Learner(Settings(3))
     learner.compile(np.float32)

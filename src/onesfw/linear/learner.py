@@ -353,8 +353,7 @@ def evaluate(settings: Settings, data: Examples, coefs: HostArray, intercepts: R
         `Evaluation`, arrays of one number a model.
 
     Raises:
-        ValueError: where `coefs` have another number of features than the rows, or `intercepts` are not one a model.
-        IndexError: where there are more coefficients than models.
+        ValueError: where `coefs` are not one row a model, or `intercepts` not one a model.
 
     Example:
         >>> import numpy as np
@@ -366,6 +365,11 @@ def evaluate(settings: Settings, data: Examples, coefs: HostArray, intercepts: R
     """
     coefs = np.atleast_2d(coefs)
     models, intervals, radii = len(coefs), settings.intervals, settings.radii
+    if coefs.shape != (settings.models, settings.n_features):
+        raise ValueError(
+            f"coefs must have a row for each of the {settings.models} models and {settings.n_features:,} columns, got "
+            f"shape {coefs.shape}"
+        )
     found = np.zeros(models) if intercepts is None else np.array(np.broadcast_to(intercepts, models), np.float64)
     loss, matrix = settings.loss_function, data.matrix
     weights = data.weights / max(data.weights.sum(), np.finfo(float).tiny)

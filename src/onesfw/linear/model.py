@@ -219,11 +219,14 @@ class LinearModel(Shown):
         else:
             strongest = np.abs(coefs[:, largest]).argmax(axis=0)
             axes.barh(places, coefs[strongest, largest], color=[f"C{c % 10}" for c in strongest])
-            axes.set_xlabel("largest coefficient over the labels")
-            for place, c in zip(places, strongest, strict=True):
+            axes.set_xlabel("largest coefficient over the labels; its label at the end of the bar")
+            for place, j, c in zip(places, largest, strongest, strict=True):
                 assert self.labels is not None
-                axes.annotate(f" {show(self.labels[c])}", (0, place), va="center", fontsize=8)
+                side = "left" if coefs[c, j] > 0 else "right"
+                axes.annotate(f" {show(self.labels[c])} ", (coefs[c, j], place), va="center", ha=side, fontsize=8)
+            axes.margins(x=0.1)
         axes.set_yticks(places, [self.feature_name(j) for j in largest], fontsize=8)
+        axes.set_ylabel("feature")
         axes.axvline(0.0, color="0.5", linewidth=0.8)
         axes.set_title(self.title, fontsize=10)
         if not largest:
