@@ -37,7 +37,7 @@ ROWS, PASSES = 4_000, 400
 SERVER = """
 import os, sys, traceback
 sys.path.insert(0, {here!r})
-import jax, numpy, orbax.checkpoint, onesfw, onesfw.engine.checkpoint, onesfw.engine.host_loop, kills
+import jax, numpy, onesfw, onesfw.engine.checkpoint, onesfw.engine.host_loop, kills
 import onesfw.cli, onesfw.linear, onesfw.submodular, pyarrow.csv, sklearn.datasets
 for line in sys.stdin:
     begin, told = os.pipe()
