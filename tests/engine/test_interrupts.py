@@ -38,31 +38,35 @@ def wait(seconds=5.0):
 
 
 def test_an_interrupt_that_the_collector_drops_comes_again(in_collector):
+    collected = []
+
     def work():
         with keep_interrupts():
             in_collector()
-            gc.collect()
+            gc.collect()  # takes seconds in a process that has compiled much
+            collected.append(time.monotonic())
             wait()
 
-    begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         work()
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - (collected or [time.monotonic()])[0] < 1.0
 
 
 def test_a_run_notices_an_interrupt_in_the_collector_while_it_is_built(in_collector):
     objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.ones((3, 2)))
 
+    collected = []
+
     def evaluate(x):  # called at the starting point, before the first step
         in_collector()
         gc.collect()
+        collected.append(time.monotonic())
         wait()
         return 0.0
 
-    begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         fw.minimize(objective, fw.sets.L2Ball(1.0, shape=2), steps=10, evaluate=evaluate)
-    assert time.monotonic() - begun < 3.0  # a second beside what building takes on a busy machine
+    assert time.monotonic() - (collected or [time.monotonic()])[0] < 1.0
 
 
 def test_a_run_notices_an_interrupt_in_the_collector_within_its_steps(in_collector):
