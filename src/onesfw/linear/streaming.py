@@ -264,7 +264,9 @@ def run(
 
     saves, saved = None, None
     if checkpoint is not None:
-        saves = Checkpoint(open_folder(os.fspath(checkpoint), {**plan.parts(), **options.parts(rows)}))
+        # By all its bytes: what is resumed must be the very file, and size, ends and time of change can be the same.
+        parts = {**plan.parts(), **options.parts(rows), "file": rows.content()}
+        saves = Checkpoint(open_folder(os.fspath(checkpoint), parts))
         saved = resumed(saves)
     record, about, tensors = saved if saved is not None else (Progress(), {}, {})
     if record.sweep > plan.passes:
@@ -273,7 +275,8 @@ def run(
         )
     passes = Passes(
         rows, options, buffer=plan.buffer, cache=None if cache is None else Path(cache),
-        decided=Prepared.from_json(about["prepared"]) if saved else None, skipped=record.skipped, tell=tell,
+        decided=Prepared.from_json(about["prepared"]) if saved else None, skipped=record.skipped,
+        digests=about.get("digests", ()), tell=tell,
     )  # fmt: skip
     settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
     learner = Learner.from_tensors(settings, tensors) if saved else Learner(settings)
@@ -288,7 +291,8 @@ def run(
         with catch_interrupt() as interrupted:
             finished = learn_passes(
                 learner, FileRows(passes, plan.key, settings), record, passes=plan.passes, stop=interrupted.is_set,
-                report=report, saves=saves, about=lambda: {"prepared": passes.prepared.to_json()},
+                report=report, saves=saves,
+                about=lambda: {"prepared": passes.prepared.to_json(), "digests": passes.digests},
             )  # fmt: skip
     if not learner.steps:
         raise KeyboardInterrupt("interrupted before a row was learnt")
