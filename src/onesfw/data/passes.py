@@ -49,7 +49,7 @@ class Passes:
         self.cache = None if cache is None else self.usable(cache, tell)
         self.kept: list[Chunk] | None = None
         # Blocks from Python may differ from pass to pass: their maker decides.
-        self.unchanged = Unchanged(source.name, digests) if inputs_of(source) else None
+        self.unchanged = Unchanged(source.name, digests) if source.repeatable and inputs_of(source) else None
         self.source: Source | None = None
         self.prepared: Prepared
         self.skipped_before, self.counted = skipped, False
@@ -73,6 +73,11 @@ class Passes:
             tell(f"the cache {path} was written with another {', '.join(map(named, different))}, and is written anew")
             return None
         return cache
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the rows lie in memory or in a cache, so that another pass is cheap."""
+        return self.kept is not None or self.cache is not None
 
     @property
     def digests(self) -> list[str]:

@@ -11,6 +11,7 @@ from onesfw.arguments import named
 from onesfw.data.chunks import Chunk
 
 END = "end"  # stands behind the last chunk, so that a file that grew or shrank is noticed too
+UNSEEN = ""
 
 
 class Unchanged:
@@ -33,9 +34,10 @@ class Unchanged:
             ValueError: where it is another one.
         """
         found = END if chunk is None else digest(chunk)
-        if place == len(self.digests):
-            self.digests.append(found)
-        elif found != self.digests[place]:
+        self.digests += [UNSEEN] * (place + 1 - len(self.digests))
+        if self.digests[place] == UNSEEN:
+            self.digests[place] = found
+        elif self.digests[place] != found:
             raise ValueError(
                 f"{self.name} has changed: its rows are no longer those of the first pass; train from a file that "
                 f"nobody writes to, or give {named('cache')} a path, which keeps the rows of the first pass"

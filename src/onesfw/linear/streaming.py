@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from onesfw.data.sources import RowsFrom, as_input
 from onesfw.engine.checkpoint import Checkpoint, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
+from onesfw.linear.appraisal import appraised
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.examples import examples
@@ -279,6 +281,7 @@ def run(
         digests=about.get("digests", ()), tell=tell,
     )  # fmt: skip
     settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
+    check_memory(settings)
     learner = Learner.from_tensors(settings, tensors) if saved else Learner(settings)
     size, begun, before = rows.text_size(), record.all_rows, record.seconds
     with PassesBar(show, plan.passes) as bar:
@@ -297,7 +300,8 @@ def run(
     if not learner.steps:
         raise KeyboardInterrupt("interrupted before a row was learnt")
     if passes.source is not None and passes.source.bad.examples:
-        tell(f"{record.skipped:,} rows were skipped: " + "; ".join(passes.source.bad.examples))
+        were = "row was" if record.skipped == 1 else "rows were"
+        tell(f"{record.skipped:,} {were} skipped: " + "; ".join(passes.source.bad.examples))
     several = settings.models > 1
     model = LinearModel(
         learner.coefs if several else learner.coef,
@@ -309,13 +313,35 @@ def run(
             plan.key, record.seconds, tuple(record.pass_seconds), compiling, finished,
         ),
     )  # fmt: skip
-    if test is None or not finished:
+    if not finished:
+        return model
+    model = replace(model, training=appraised(model.training, model, settings, passes))
+    if test is None:
         return model
     try:
         return replace(model, test=score(model, test, options))
     except (ValueError, OSError) as error:  # costs the scores, not the model
         tell(f"{named('test')}: {error}")
         return model
+
+
+def check_memory(settings: Settings) -> None:
+    """Raise where the model alone is larger than the machine's memory: one wrong index of a LIBSVM text does that."""
+    size, room = 16 * settings.models * settings.n_features, memory()
+    if size > room:
+        raise ValueError(
+            f"{named('features')}: a model of {settings.n_features:,} features takes {size >> 30:,} GB, and this "
+            f"machine has {room >> 30:,}; the largest index of the file makes their number: look for a wrong one, or "
+            f"give {named('features')} the right number and leave rows beyond it out with {named('skip_bad')}"
+        )
+
+
+def memory() -> int:
+    """The machine's memory in bytes; no limit where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize
 
 
 def expected(progress: Progress, passes: int, size: int | None) -> float | None:
