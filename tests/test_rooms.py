@@ -18,7 +18,7 @@ PACKAGE = Path(onesfw.__file__).parent
 ROOT = PACKAGE.parent.parent
 LONGEST = 460  # lines of a file
 
-BOTTOM = {"trees", "arguments", "capabilities", "progress", "files"}
+BOTTOM = {"trees", "arguments", "capabilities", "progress", "files", "jobs"}
 FORMULA = {"objectives", "sets", "estimators", "steps", "schedules"}
 BELOW_ENGINE = BOTTOM | FORMULA | {"algorithms", "results"}
 ABOVE_ENGINE = {"linear", "submodular", "lowrank", "zoo", "theory", "experiments", "sklearn"}
