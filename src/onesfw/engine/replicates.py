@@ -52,7 +52,7 @@ def carry_out(
             numbered = number if replicates is not None and not vectorised else None
             loops.append(HostLoop(run, programs, one, interrupted, bar, numbered, store))
         outcomes = [loops[0].go()] if len(loops) == 1 else in_threads(loops, run.time_limit)
-    return collect(run, outcomes, programs.seconds, replicates)
+    return collect(run, outcomes, programs.seconds, replicates, programs.kernel)
 
 
 def in_threads(loops: list[HostLoop], time_limit: float | None) -> list[Outcome]:
@@ -75,7 +75,7 @@ def in_threads(loops: list[HostLoop], time_limit: float | None) -> list[Outcome]
         return list(pool.map(one, loops))
 
 
-def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None) -> Result:
+def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None, kernel: str) -> Result:
     """One `Result` from one outcome, from one per replicate, or from one that holds all replicates."""
     several = replicates is not None
     ends = [o.rows[-1] for o in outcomes]
@@ -118,6 +118,7 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         algorithm=run.algorithm.summary,
         sense="minimize" if run.sign > 0 else "maximize",
         replicates=replicates,
+        kernel=kernel,
         failed_step=each([o.failed_step for o in outcomes]) if any(o.failed_step for o in outcomes) else None,
         state=[o.state for o in outcomes] if several and not spread else outcomes[0].state,
     )
