@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw import trees
+from onesfw.algorithms import CONVEX
 from onesfw.engine.chunk_inputs import chunk_inputs
 from onesfw.engine.compiled_loop import (
-    KEEPERS,
     Chunk,
     Keys,
     RunState,
@@ -34,6 +34,7 @@ from onesfw.engine.compiled_loop import (
     step_draws,
     streams,
 )
+from onesfw.engine.corrected_output import Correct, Corrected, Sizes, corrected_output, snapshot_space
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
 from onesfw.trees import Array, Function, HostArray, Tree, wide
@@ -107,6 +108,7 @@ class Programs:
 
     chunk: Chunk
     evaluate: Callable[[Array, Tree], Evaluation] | None
+    correct: Correct | None
     start: RunState
     seconds: float
     kernel: str
@@ -120,7 +122,7 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
     arrays = jax.tree.map(jnp.asarray, trees.cast(arrays, dtype))
     objective, constraint, estimator, step = join(arrays)
     block = block_length(objective, estimator, key if replicates is None else key[0])
-    start = initial(constraint, estimator, step, run.x0, run.steps, algorithm.output in KEEPERS)
+    start = initial(constraint, estimator, step, run.x0, run.steps, algorithm.output)
 
     def chunk(arrays: Tree, key: Array, state: RunState, *schedule: Tree) -> tuple[RunState, Array]:
         objective, constraint, estimator, step = join(arrays)
@@ -133,6 +135,11 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
         assert evaluate is not None
         return evaluate(streams(key).evaluation, x)
 
+    def correct(arrays: Tree, key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes) -> Corrected:
+        objective, constraint, estimator, _ = join(arrays)
+        body = corrected_output(objective, constraint, estimator, run.sign, algorithm.setting == CONVEX)
+        return body(key, state, x, snapshots, sizes)
+
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
     one = jnp.int32(1)
     inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
@@ -140,15 +147,21 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
         start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (replicates, *leaf.shape)), start)
         chunk = jax.vmap(chunk, (None, 0, 0, None, None, None, None, None))
         measure = jax.vmap(measure, (None, 0, 0))
+        correct = jax.vmap(correct, (None, 0, 0, 0, 0, None))
     program = kernel_program(run, join, arrays, key, start, inputs) if kernel_wanted() else None
     kernel = "persistent" if program else "xla"
     program = program or Program(chunk, arrays, key, start, one, one, *inputs)
     evaluation = Program(measure, arrays, key, start.previous) if wanted else None
+    correction = None
+    if run.iterations < run.steps:
+        snapshots = snapshot_space(start.previous, replicates is not None)
+        correction = Program(correct, arrays, key, start, start.previous, snapshots, Sizes(one, one, one, one, one))
     return Programs(
         chunk=lambda *args: program(arrays, *args),
         evaluate=None if evaluation is None else lambda key, x: evaluation(arrays, key, x),
+        correct=None if correction is None else lambda *args: correction(arrays, *args),
         start=start,
-        seconds=program.seconds + (evaluation.seconds if evaluation else 0.0),
+        seconds=sum(part.seconds for part in (program, evaluation, correction) if part is not None),
         kernel=kernel,
     )
 

@@ -116,7 +116,7 @@ def single(run: Run, key: HostArray, kind: str, number: int, folder: Path | None
 def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None, kernel: str) -> Result:
     """One `Result` from one outcome, from one per replicate, or from one that holds all replicates."""
     several = replicates is not None
-    counts = [run.estimator.counts(run.objective, o.steps, run.steps) for o in outcomes]
+    ends = [o.rows[-1] for o in outcomes]
     spread = outcomes[0].batched
     states = [s for o in outcomes for s in o.status]
 
@@ -144,11 +144,11 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         x_last=points([o.x_last for o in outcomes]),
         status=tuple(states) if several else states[0],
         **{name: measured(name) for name in Evaluation._fields},
-        steps=each([o.steps for o in outcomes]),
-        samples=each([c.samples for c in counts]),
-        gradients=each([c.gradients for c in counts]),
-        hvps=each([c.hvps for c in counts]),
-        lmo_calls=each([run.step.lmo_calls(o.state.step, o.steps) for o in outcomes]),
+        steps=each([end["step"] for end in ends]),
+        samples=each([end["samples"] for end in ends]),
+        gradients=each([end["gradients"] for end in ends]),
+        hvps=each([end["hvps"] for end in ends]),
+        lmo_calls=each([end["lmo_calls"] for end in ends]),
         seconds=each([o.seconds for o in outcomes]),
         compile_seconds=compile_seconds,
         evaluation_seconds=each([o.evaluation_seconds for o in outcomes]),
