@@ -94,7 +94,7 @@ def build_run(
     if greedy:
         check_continuous_greedy(start, given, constraint, algorithm.setting, gap_tol)
     x0 = trees.zeros_like(inside) if greedy else inside
-    estimator = algorithm.estimator_for(objective)
+    estimator = algorithm.estimator_for(objective).for_steps(steps, x0)
     samples = estimator.drawn(objective, steps, steps)
     if max(samples, steps) > MOST_SAMPLES:
         raise ValueError(

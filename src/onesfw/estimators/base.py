@@ -105,6 +105,10 @@ class Estimator(eqx.Module):
     cheap: ClassVar[bool] = True
     """Whether a step takes so little time that the loop is compiled several steps at a time."""
 
+    def for_steps(self, steps: int, x: Tree) -> Estimator:
+        """The estimator for a run of so many steps in x's dtype: another one where long runs need more care."""
+        return self
+
     @property
     @abc.abstractmethod
     def needs(self) -> Set[str]:

@@ -16,9 +16,10 @@ from onesfw.capabilities import FULL_GRADIENT, OBLIVIOUS, ROWS, UNBIASED
 from onesfw.objectives.base import Objective
 from onesfw.objectives.indices import shuffled_index, uniform_index
 from onesfw.objectives.surrogates import Surrogate, at_sample, surrogate
-from onesfw.objectives.user_functions import require_callable, require_scalar, shape_of
+from onesfw.objectives.user_functions import require_callable, require_scalar, require_use, traced
 from onesfw.trees import Array, DType, HostArray, Tree
 
+UNUSED = "Compute the loss of the one row that it is given, not of all the data."
 SLICE_BYTES = 1 << 22  # rows that a full pass works on at once
 
 
@@ -146,7 +147,10 @@ class FiniteSum(Objective):
     def check(self, like: Tree, samples: int) -> None:
         check_range(self.data, trees.dtype_of(like))
         row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.data)
-        require_scalar(shape_of(self.loss, "FiniteSum", "loss(x, row)", like, row), "FiniteSum", "loss(x, row)")
+        loss = traced(self.loss, "FiniteSum", "loss(x, row)", like, row)
+        require_scalar(loss.shapes, "FiniteSum", "loss(x, row)")
+        if self.n > 1:
+            require_use(loss, "FiniteSum", "loss(x, row)", "row", UNUSED)
         if self.indices is not None and samples > self.indices.size:
             raise ValueError(
                 f"FiniteSum: indices holds {self.indices.size:,} rows but the run draws {samples:,} samples; "
