@@ -216,6 +216,16 @@ class Input:
         status = os.stat(self.path)
         return f"{status.st_size} bytes, changed at {status.st_mtime_ns}"
 
+    def content(self) -> str:
+        """What tells a file from whatever holds other bytes: its size and a SHA-256 of all of it."""
+        if not self.repeatable:
+            return "a stream"
+        if self.store is not None:
+            return self.stamp()
+        with self.raw() as stream:
+            found = hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
+            return f"{os.fstat(stream.fileno()).st_size} bytes, SHA-256 {found[:16]}"
+
 
 class OverlongLine(Exception):
     """A line without an end."""

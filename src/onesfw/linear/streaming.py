@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from onesfw.data.store import StoreError
 from onesfw.engine.checkpoint import FILE_PART, Checkpoint, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
+from onesfw.linear.appraisal import appraised
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.examples import examples
@@ -288,13 +290,15 @@ def run(
     if isinstance(rows, Files) and grouped(rows, options, plan.buffer):
         passes = GroupPasses(
             rows, options, buffer=plan.buffer, key=plan.key, readers=readers, cache=place, decided=decided,
-            skipped=record.skipped, tell=tell,
+            skipped=record.skipped, digests=about.get("digests", ()), tell=tell,
         )  # fmt: skip
     else:
         passes = Passes(
-            rows, options, buffer=plan.buffer, cache=place, decided=decided, skipped=record.skipped, tell=tell
-        )
+            rows, options, buffer=plan.buffer, cache=place, decided=decided, skipped=record.skipped,
+            digests=about.get("digests", ()), tell=tell,
+        )  # fmt: skip
     settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
+    check_memory(settings)
     learner = Learner.from_tensors(settings, tensors) if saved else Learner(settings)
     size, begun, before = rows.text_size(), record.all_rows, record.seconds
     with PassesBar(show, plan.passes) as bar:
@@ -307,12 +311,14 @@ def run(
         with catch_interrupt() as interrupted, kept_in(checkpoint):
             finished = learn_passes(
                 learner, FileRows(passes, plan.key, settings), record, passes=plan.passes, stop=interrupted.is_set,
-                report=report, saves=saves, about=lambda: {"prepared": passes.prepared.to_json()},
+                report=report, saves=saves,
+                about=lambda: {"prepared": passes.prepared.to_json(), "digests": passes.digests},
             )  # fmt: skip
     if not learner.steps:
         raise KeyboardInterrupt("interrupted before a row was learnt")
     if passes.bad_examples:
-        tell(f"{record.skipped:,} rows were skipped: " + "; ".join(passes.bad_examples))
+        were = "row was" if record.skipped == 1 else "rows were"
+        tell(f"{record.skipped:,} {were} skipped: " + "; ".join(passes.bad_examples))
     several = settings.models > 1
     model = LinearModel(
         learner.coefs if several else learner.coef,
@@ -324,7 +330,10 @@ def run(
             plan.key, record.seconds, tuple(record.pass_seconds), compiling, finished,
         ),
     )  # fmt: skip
-    if test is None or not finished:
+    if not finished:
+        return model
+    model = replace(model, training=appraised(model.training, model, settings, passes))
+    if test is None:
         return model
     try:
         return replace(model, test=score(model, test, options))
@@ -336,8 +345,9 @@ def run(
 def parts_of(rows: RowsFrom, options: ReadOptions) -> dict[str, str]:
     """A name and a text for everything that decides the rows; of several files, each has its own."""
     if isinstance(rows, Files):
-        return options.words() | {f"{FILE_PART}{name}": stamp for name, stamp in rows.stamps.items()}
-    return options.parts(rows)
+        return options.words() | {f"{FILE_PART}{name}": text for name, text in rows.contents().items()}
+    # By all its bytes: what is resumed must be the very file, and size, ends and time of change can be the same.
+    return {**options.parts(rows), "file": rows.content()}
 
 
 @contextmanager
@@ -351,6 +361,25 @@ def kept_in(checkpoint: PathLike | None) -> Iterator[None]:
         else:
             remedy = f"what was learnt is in {checkpoint}, and the same call goes on from there"
         raise StoreError(f"{error}; {remedy}") from error
+
+
+def check_memory(settings: Settings) -> None:
+    """Raise where the model alone is larger than the machine's memory: one wrong index of a LIBSVM text does that."""
+    size, room = 16 * settings.models * settings.n_features, memory()
+    if size > room:
+        raise ValueError(
+            f"{named('features')}: a model of {settings.n_features:,} features takes {size >> 30:,} GB, and this "
+            f"machine has {room >> 30:,}; the largest index of the file makes their number: look for a wrong one, or "
+            f"give {named('features')} the right number and leave rows beyond it out with {named('skip_bad')}"
+        )
+
+
+def memory() -> int:
+    """The machine's memory in bytes; no limit where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize
 
 
 def expected(progress: Progress, passes: int, size: int | None) -> float | None:
