@@ -309,7 +309,9 @@ def load_matrix(path: str) -> np.ndarray:
             shape, _, dtype = read(file)
             start, end = file.tell(), file.seek(0, os.SEEK_END)
     except Exception as error:  # the header is a Python literal: a damaged one may raise anything
-        raise ValueError(f"{path} is no .npy file of numbers: {str(error).splitlines()[0]}") from None
+        raise ValueError(
+            f"{path} is no .npy file of numbers: {(str(error) or type(error).__name__).splitlines()[0]}"
+        ) from None
     if dtype.hasobject:
         raise ValueError(f"{path} is no .npy file of numbers: it holds Python objects")
     claimed = math.prod(shape) * dtype.itemsize

@@ -216,9 +216,9 @@ class ParquetTable:
         self.input = source
         try:
             self.file = pq.ParquetFile(source.path, buffer_size=BUFFER)
-        except (pa.ArrowException, OSError) as error:
+            self.names = list(self.file.schema_arrow.names)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{source.name} is not a Parquet file, or it is damaged: {error}") from error
-        self.names = list(self.file.schema_arrow.names)
         twice = next((name for name in self.names if self.names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{source.name} has two columns {twice!r}; rename one")
@@ -243,7 +243,7 @@ class ParquetTable:
                 done, before, rows = done + 1, rows, rows + batch.num_rows
                 if done > start[0]:
                     yield self.piece(batch, before, (done, rows))
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{self.input.name} is damaged after row {rows:,}: {error}") from error
 
     @staticmethod
