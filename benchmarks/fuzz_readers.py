@@ -216,7 +216,7 @@ class Npy(Reader):
             plain = set(header) == {"descr", "shape", "fortran_order"} and dtype.kind in "fiub" and dtype.itemsize <= 8
             if not (plain and dtype.str == header["descr"] and type(order) is bool and data[end - 1 : end] == b"\n"):
                 return None
-            if not (len(shape) == 2 and all(type(n) is int and 0 < n < 100 for n in shape)):
+            if not (type(shape) is tuple and len(shape) == 2 and all(type(n) is int and 0 < n < 100 for n in shape)):
                 return None
         except Exception:
             return None

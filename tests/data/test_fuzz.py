@@ -51,11 +51,7 @@ FOUND = [
         + b"\n\n".ljust(38)
         + b"\n\x01\x01\x01\x01\x01\x01",
     ),
-    (
-        ".npy",
-        "IndexError of a message without words",
-        b"\x93NUMPY\x01\xa6\xe7\xeb)\xf5\xa5\xa0\xcd\x00v\x00{'descr': '<i4', 'fortran_order': False, ': (1, 2), }\n-",
-    ),
+    ("CSV, fit", "ValueError of a text without columns that does not name it", b"y\r\n,d_2\n5"),
     (
         ".npy",
         "MemoryError of 24 TB that are not there",
@@ -64,6 +60,17 @@ FOUND = [
         + b"\n\x01",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("version", "words"), [(b"\x01\xa6", "no version 1.166"), (b"\x02\x00", "its header tells of 4,113,165,287 bytes")]
+)
+def test_a_header_that_would_take_all_memory(version, words, tmp_path):
+    """NumPy makes room for it before it looks at the file."""
+    data = b"\x93NUMPY" + version + b"\xe7\xeb)\xf5\xa5\xa0\xcd\x00v\x00{'descr': '<i4', 'shape': (1, 2), }\n-"
+    outcome, why = fuzz.tried(BY_NAME[".npy"], b"", data, tmp_path)
+    assert outcome == "refused"
+    assert words in why
 
 
 def test_a_name_in_parquet_that_is_no_text(tmp_path):

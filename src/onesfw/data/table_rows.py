@@ -305,6 +305,7 @@ def load_matrix(path: str) -> np.ndarray:
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             version = np.lib.format.read_magic(file)
+            check_header(version, file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = read(file)
             start, end = file.tell(), file.seek(0, os.SEEK_END)
@@ -321,6 +322,18 @@ def load_matrix(path: str) -> np.ndarray:
         )
     check_size(path, claimed, shape[0] if shape else 0)
     return np.load(path, allow_pickle=False)
+
+
+def check_header(version: tuple[int, int], file: BinaryIO) -> None:
+    """Raise ValueError for a version that nobody writes, or a header longer than the file: NumPy makes room for it."""
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"there is no version {version[0]}.{version[1]} of the format")
+    if version != (1, 0):
+        start = file.tell()
+        length, end = int.from_bytes(file.read(4), "little"), file.seek(0, os.SEEK_END)
+        file.seek(start)
+        if length > end:
+            raise ValueError(f"its header tells of {length:,} bytes, and the file has {end:,}")
 
 
 def from_matrix(name: str, matrix: np.ndarray) -> Rows:
