@@ -92,7 +92,7 @@ def make_encoding(
                 raise ValueError(f"{named(option)}: {table.input.name} has no column {name!r}{hint}")
     used = [name for name in table.names if name != target and name not in drop]
     if not used:
-        raise ValueError("no column is left to predict from")
+        raise ValueError(f"{table.input.name}: no column is left to predict from")
     typed = isinstance(table, ParquetTable)
     kinds = {
         name: WORDS if name in categorical else kind_of(rows.column(name), name, typed) for name in (*used, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 from onesfw.arguments import named
@@ -40,7 +40,7 @@ class Passes:
         cache: Path | None = None,
         decided: Prepared | None = None,
         skipped: int = 0,
-        digests: Sequence[str] = (),
+        digests: Mapping[str, str] | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         options.check()
@@ -54,7 +54,7 @@ class Passes:
         self.prepared: Prepared
         self.skipped_before, self.counted = skipped, False
         if self.cache is not None:
-            self.prepared = Prepared.from_json(self.cache.prepared)
+            self.prepared = self.cache.prepared
             self.skipped_before, self.counted = self.cache.skipped, True
         elif decided is not None:
             self.prepared, self.source = decided, reopen(source, options, decided)
@@ -80,9 +80,9 @@ class Passes:
         return self.kept is not None or self.cache is not None
 
     @property
-    def digests(self) -> list[str]:
+    def digests(self) -> dict[str, str]:
         """Of the chunks that were read so far, for a run that goes on."""
-        return [] if self.unchanged is None else self.unchanged.digests
+        return {} if self.unchanged is None else self.unchanged.digests
 
     @property
     def skipped(self) -> int:

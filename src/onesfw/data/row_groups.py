@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,7 +156,7 @@ class GroupPasses:
         cache: Path | None = None,
         decided: Prepared | None = None,
         skipped: int = 0,
-        digests: Sequence[str] = (),
+        digests: Mapping[str, str] | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.files, self.options, self.buffer, self.key, self.path = files, options, buffer, key, cache
@@ -205,7 +205,7 @@ class GroupPasses:
         return self.kept is not None or self.cache is not None
 
     @property
-    def digests(self) -> list[str]:
+    def digests(self) -> dict[str, str]:
         """Of the row groups that were read so far, for a run that goes on."""
         return self.unchanged.digests
 

@@ -217,12 +217,12 @@ class ParquetTable:
         self.input = source
         try:
             self.file = pq.ParquetFile(source.seekable(), buffer_size=BUFFER if source.store is None else 0)
+            self.own = list(self.file.schema_arrow.names)
         except StoreError:
             raise
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{source.name} is not a Parquet file, or it is damaged: {error}") from error
         self.groups = None if group is None else [group]
-        self.own = list(self.file.schema_arrow.names)
         self.constants = {name: value for name, value in source.constants.items() if name not in self.own}
         self.names = [*self.own, *self.constants]
         twice = next((name for name in self.names if self.names.count(name) > 1), None)
@@ -254,7 +254,7 @@ class ParquetTable:
                     yield self.piece(self.completed(batch), before, (done, rows))
         except StoreError:
             raise
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{self.input.name} is damaged after row {rows:,}: {error}") from error
 
     def completed(self, batch: Any) -> Any:

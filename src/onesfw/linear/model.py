@@ -317,6 +317,8 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:
         raise ValueError("coefficients must be finite numbers")
     if content["loss"] not in LOSSES or content["constraint"] not in CONSTRAINTS:
         raise ValueError("an unknown loss or constraint")
+    if labels is not None and {type(label) for label in labels} not in ({str}, {float}, {int}, {int, float}):
+        raise ValueError("labels are words, or they are numbers")
     if labels is not None and (len(labels) < 2 or not LOSSES[content["loss"]].classifies):
         raise ValueError("labels go with a loss that classifies")
     if encoding is not None and encoding.n_features != shape[-1]:

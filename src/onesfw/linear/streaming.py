@@ -285,21 +285,30 @@ def run(
         raise ValueError(
             f"{named('checkpoint')}: the run has {record.sweep} passes behind it; give {named('passes')} {record.sweep}"
         )
+    decided, digests = None, {}
+    place = None if cache is None else Path(cache)
+    if saves is not None and saved is not None:
+        try:
+            decided, digests = Prepared.from_json(about["prepared"]), dict(about["digests"])
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise saves.damaged() from error
     passes: Passes | GroupPasses
-    decided, place = Prepared.from_json(about["prepared"]) if saved else None, None if cache is None else Path(cache)
     if isinstance(rows, Files) and grouped(rows, options, plan.buffer):
         passes = GroupPasses(
             rows, options, buffer=plan.buffer, key=plan.key, readers=readers, cache=place, decided=decided,
-            skipped=record.skipped, digests=about.get("digests", ()), tell=tell,
+            skipped=record.skipped, digests=digests, tell=tell,
         )  # fmt: skip
     else:
         passes = Passes(
             rows, options, buffer=plan.buffer, cache=place, decided=decided, skipped=record.skipped,
-            digests=about.get("digests", ()), tell=tell,
+            digests=digests, tell=tell,
         )  # fmt: skip
     settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
     check_memory(settings)
-    learner = Learner.from_tensors(settings, tensors) if saved else Learner(settings)
+    try:
+        learner = Learner(settings) if decided is None else Learner.from_tensors(settings, tensors)
+    except ValueError as error:
+        raise (error if saves is None else saves.damaged()) from error
     size, begun, before = rows.text_size(), record.all_rows, record.seconds
     with PassesBar(show, plan.passes) as bar:
         compiling = learner.compile(passes.prepared.encoding.dtype)

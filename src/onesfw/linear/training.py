@@ -73,6 +73,19 @@ class Progress:
         self.position, self.proof = START, ""
 
     @property
+    def sound(self) -> bool:
+        """Whether every field is of its kind, as it need not be in a file."""
+        counts = (self.sweep, self.piece, self.rows, self.rows_of_pass, self.first_rows, self.skipped, *self.position)
+        numbers = (self.loss, self.first_loss, self.seconds, *self.pass_seconds)
+        return (
+            all(type(count) is int and count >= 0 for count in counts)
+            and all(type(value) in (int, float) for value in numbers)
+            and isinstance(self.pass_seconds, list)
+            and isinstance(self.proof, str)
+            and len(self.position) >= 2
+        )
+
+    @property
     def progressive_loss(self) -> float | None:
         """The mean loss of each row before it was first learnt."""
         return self.first_loss / self.first_rows if self.first_rows else None
@@ -180,6 +193,8 @@ def resumed(saves: Checkpoint) -> tuple[Progress, dict[str, Json], dict[str, Hos
     try:
         progress = Progress(**content.pop("progress"))
         progress.position = tuple(progress.position)
+        if not progress.sound:
+            raise TypeError("counts are whole numbers, seconds numbers")
     except (TypeError, KeyError) as error:
         raise saves.damaged() from error
     return progress, content, tensors
