@@ -8,12 +8,13 @@ from onesfw.arguments import named
 from onesfw.linear.examples import Examples
 from onesfw.linear.scaling import UNEVEN, column_scales, unevenness
 from onesfw.linear.training import Budget, Fit
+from onesfw.trees import HostArray
 
 LARGE_SHARE = 0.1  # of the loss: a larger gap says that the model is not the one that was asked for
 NEGLIGIBLE = 1e-6  # of the loss of the best constant: gaps below are no trouble, however small the loss
 
 
-def too_large(gap: np.ndarray, loss: np.ndarray, units: np.ndarray) -> np.ndarray:
+def too_large(gap: HostArray, loss: HostArray, units: HostArray) -> HostArray:
     """Which gaps exceed a tenth of the loss."""
     return gap > np.maximum(LARGE_SHARE * np.abs(loss), NEGLIGIBLE * np.abs(units))
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
-from onesfw.linear.curvature import Columns, curvature
+from onesfw.linear.curvature import Columns, Curvature, curvature
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings
 from onesfw.linear.profile import Profile
@@ -30,6 +32,9 @@ ROUNDING = 1e-14  # of F
 MOST_IDLE = 2  # steps that F cannot tell from none
 TINY = 1e-300
 
+GapOf = Callable[[HostArray, HostArray], float]
+Program = Callable[[Curvature, HostArray, HostArray], HostArray]
+
 
 @dataclass(frozen=True)
 class Polished:
@@ -39,10 +44,6 @@ class Polished:
     evaluation: Evaluation
     rounds: int
     """Of the model that took most; each looks at all rows at least once."""
-
-
-class Ended(Exception):
-    """The run is to stop."""
 
 
 @dataclass
@@ -97,7 +98,9 @@ class Rounds:
         if len(new) > most:
             new = new[np.argpartition(-worth[new], most)[:most]]
         chosen = np.sort(np.concatenate([np.flatnonzero(support), new]))
-        signs = np.where(x[chosen] != 0, np.sign(x[chosen]), -np.sign(gradient[chosen])) if signed else np.ones(len(chosen))
+        signs = (
+            np.where(x[chosen] != 0, np.sign(x[chosen]), -np.sign(gradient[chosen])) if signed else np.ones(len(chosen))
+        )
         columns = self.rows.only(chosen, signs)
 
         def gap_of(g: HostArray, z: HostArray) -> float:
@@ -121,7 +124,9 @@ class Rounds:
 
         return self.newton(self.rows, x, margins, target, gap_of, lambda H, c, z: program(H, c, z, self.radius))
 
-    def newton(self, columns: Columns, z: HostArray, margins: HostArray, target: float, gap_of, program) -> HostArray:
+    def newton(
+        self, columns: Columns, z: HostArray, margins: HostArray, target: float, gap_of: GapOf, program: Program
+    ) -> HostArray:
         """min φ over the set on these columns, to a gap of `target`."""
         profile, caution, idle = self.profile, 0.0, 0
         for _ in range(MOST_STEPS):
@@ -152,6 +157,12 @@ class Rounds:
             if self.set.one_hot:
                 z[z < 1e-16 * self.radius] = 0.0
         return z
+
+
+@cache
+def pools() -> ThreadpoolController:
+    """The linear algebra's threads; looking for its libraries takes a while."""
+    return ThreadpoolController()
 
 
 def polish(
@@ -185,10 +196,11 @@ def polish(
         rounds = Rounds(settings, data, model, float(limits[model]), stop, report)
         return rounds.run(np.array(coefs[model], np.float64), float(intercepts[model]))
 
-    workers = min(settings.models, effective_n_jobs(n_jobs))
-    if workers == 1:
-        found = [one(model) for model in range(settings.models)]
-    else:  # kernels and factorisations run without the interpreter's lock
-        found = Parallel(n_jobs=workers, require="sharedmem")(delayed(one)(m) for m in range(settings.models))
+    workers = min(settings.models, effective_n_jobs(n_jobs)) if settings.models > 1 else 1
+    with pools().limit(limits=1):  # small matrices: threads of the linear algebra would wait for one another
+        if workers == 1:
+            found = [one(model) for model in range(settings.models)]
+        else:  # kernels and factorisations run without the interpreter's lock
+            found = Parallel(n_jobs=workers, require="sharedmem")(delayed(one)(m) for m in range(settings.models))
     xs, shifts, values, gaps, rounds = zip(*found, strict=True)
     return Polished(np.stack(xs), Evaluation(np.array(values), np.array(gaps), np.array(shifts)), max(rounds))

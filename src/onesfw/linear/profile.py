@@ -131,9 +131,16 @@ class Profile:
         self.settle(margins)
         return float(
             expand(
-                self.code, self.delta, margins, self.intercept, self.targets, self.weights, caution, self.slopes,
+                self.code,
+                self.delta,
+                margins,
+                self.intercept,
+                self.targets,
+                self.weights,
+                caution,
+                self.slopes,
                 self.bends,
-            )  # fmt: skip
+            )
         )
 
     def settle(self, margins: HostArray) -> None:
@@ -141,9 +148,7 @@ class Profile:
         if self.interval is not None:
             low, high = self.interval
             self.intercept = float(
-                settled_shift(
-                    self.code, self.delta, margins, self.targets, self.weights, low, high, self.intercept
-                )  # fmt: skip
+                settled_shift(self.code, self.delta, margins, self.targets, self.weights, low, high, self.intercept)
             )
 
 

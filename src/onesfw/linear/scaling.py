@@ -1,4 +1,4 @@
-"""Columns whose scales differ: a norm of their coefficients compares what cannot be compared, and steps are led by the largest.
+"""Columns whose scales differ: a norm of their coefficients compares unlike things, and the largest lead the steps.
 
 Columns are divided by their scales, never centred: zeros stay zeros.
 """

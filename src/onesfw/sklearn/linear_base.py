@@ -93,7 +93,7 @@ class LinearOneSFW(BaseEstimator):
         return coefs if self._scales is None else coefs / self._scales
 
     def _settings(self, radius: float, classes: int | None = None) -> Settings:
-        """What is learnt. With `classes`, targets are class numbers, and there is one model a class, against the rest."""
+        """What is learnt; with `classes`, targets are class numbers, and each class has a model against the rest."""
         interval = ANYWHERE if self.fit_intercept else None
         if self.fit_intercept and self.intercept_bound is not None:
             bound = number(self.intercept_bound, "intercept_bound", 0.0)
