@@ -98,6 +98,38 @@ def keep_mean(x: Tree, mean: Tree, chance: Array, t: Array) -> Tree:
 KEEPERS = {"random": keep_one, "average": keep_mean}
 
 
+def one_step(
+    objective: Objective,
+    constraint: ConvexSet,
+    estimator: Estimator,
+    step: Step,
+    sign: int,
+    output: str,
+    state: RunState,
+    draws: Tree,
+    chance: Array,
+    sizes: Tree,
+    rho: Array,
+    weight: Array,
+    t: Array,
+) -> RunState:
+    """Step t: d_t from its draws, the vertex, x_{t+1}."""
+    x = step.point(state.step)
+    keep = KEEPERS.get(output)
+    chosen = state.chosen if keep is None else keep(x, state.chosen, chance, t)
+    inputs = StepInputs(x, state.previous, draws, sizes, rho, t)
+    estimate = estimator.update(objective, state.estimate, inputs)
+    direction = estimator.direction(estimate)
+    direction = direction if sign > 0 else trees.scale(-1, direction)
+    moved, memory = step.move(constraint, state.step, direction, state.memory, weight)
+    return RunState(moved, x, estimate, memory, chosen)
+
+
+def step_draws(objective: Objective, estimator: Estimator, keys: Keys, t: Array) -> tuple[Tree, Array]:
+    """Step t's randomness: the estimator's draws, and the chance that decides on x_o."""
+    return estimator.draws(objective, keys.draws, t), jax.random.uniform(jax.random.fold_in(keys.reservoir, t))
+
+
 def compiled_chunk(
     objective: Objective,
     constraint: ConvexSet,
@@ -113,8 +145,6 @@ def compiled_chunk(
     same place of the same array, to the last bit, however the run is cut into chunks.
     """
 
-    keep = KEEPERS.get(output)
-
     def run(
         key: Array, state: RunState, first: Array, count: Array, rho: Array, weight: Array, plan: Tree
     ) -> tuple[RunState, Array]:
@@ -123,28 +153,19 @@ def compiled_chunk(
         def steps_of_block(b: Array, state: RunState) -> RunState:
             offset = b * block
             numbers = offset + 1 + jnp.arange(block, dtype=jnp.int32)
-            draws = jax.vmap(lambda t: estimator.draws(objective, keys.draws, t))(numbers)
-            chances = jax.vmap(lambda t: jax.random.uniform(jax.random.fold_in(keys.reservoir, t)))(numbers)
+            drawn = jax.vmap(lambda t: step_draws(objective, estimator, keys, t))(numbers)
 
-            def one_step(i: Array, state: RunState) -> RunState:
+            def numbered(i: Array, state: RunState) -> RunState:
                 t = offset + 1 + i
-                place = t - first
-                x = step.point(state.step)
-                chosen = state.chosen
-                if keep is not None:
-                    chosen = keep(x, chosen, chances[i], t)
-                here = jax.tree.map(lambda leaf: leaf[i], draws)
-                sizes = jax.tree.map(lambda leaf: leaf[place], plan)
-                inputs = StepInputs(x, state.previous, here, sizes, rho[place], t)
-                estimate = estimator.update(objective, state.estimate, inputs)
-                direction = estimator.direction(estimate)
-                direction = direction if sign > 0 else trees.scale(-1, direction)
-                moved, memory = step.move(constraint, state.step, direction, state.memory, weight[place])
-                return RunState(moved, x, estimate, memory, chosen)
+                draws, chance = jax.tree.map(lambda leaf: leaf[i], drawn)
+                sizes, rates, share = jax.tree.map(lambda leaf: leaf[t - first], (plan, rho, weight))
+                return one_step(
+                    objective, constraint, estimator, step, sign, output, state, draws, chance, sizes, rates, share, t
+                )
 
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)
-            return (unrolled if estimator.cheap else lax.fori_loop)(low, high, one_step, state)
+            return (unrolled if estimator.cheap else lax.fori_loop)(low, high, numbered, state)
 
         begin, end = (first - 1) // block, (first - 1 + count + block - 1) // block
         state = lax.fori_loop(begin, end, steps_of_block, state)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
-from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import choose, number, whole_number
 from onesfw.data.sources import check_indices
+from onesfw.engine import jobs
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import read_tensors, write_tensors
 from onesfw.linear.constraints import constraint_name
@@ -255,7 +255,7 @@ def radius_path(
         whole_number(passes, "passes", 1)
     number(tol, "tol", 0.0, strict=True)
     check_scale(scale)
-    effective_n_jobs(n_jobs)
+    jobs.workers(n_jobs)  # raises where it is none
     rng = np.random.default_rng(whole_number(key, "key", 0))
     train, test = split(X, y, validation, loss, rng)
     scales = chosen_scales(train, scale)

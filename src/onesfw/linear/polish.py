@@ -1,4 +1,4 @@
-"""From a rough model to the optimum of its set, on rows in memory: Newton's method with the full-data gap as certificate.
+"""From a rough model to the optimum of its set, on rows in memory: Newton's method, certified by the full-data gap.
 
 Each round minimises the second-order model of the loss over the set itself and searches the segment to its minimiser:
 every iterate lies in the set. Where vertices have one nonzero, the rounds run on a working set of columns: the support,
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
+from onesfw.engine import jobs
 from onesfw.linear.curvature import Columns, Curvature, curvature
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings
@@ -68,7 +68,8 @@ class Rounds:
         self.profile = profile = Profile(self.settings, self.data, self.model, intercept)
         best: tuple[HostArray, float, float, float] | None = None
         stalled, rounds = 0, 0
-        for rounds in range(1, MOST_ROUNDS + 1):
+        while rounds < MOST_ROUNDS:
+            rounds += 1
             margins = self.rows.times(x)
             value = profile.expand(margins)
             gradient = self.rows.back(profile.slopes)
@@ -196,11 +197,9 @@ def polish(
         rounds = Rounds(settings, data, model, float(limits[model]), stop, report)
         return rounds.run(np.array(coefs[model], np.float64), float(intercepts[model]))
 
-    workers = min(settings.models, effective_n_jobs(n_jobs)) if settings.models > 1 else 1
+    shares = np.array_split(np.arange(settings.models), min(settings.models, jobs.workers(n_jobs)))
     with pools().limit(limits=1):  # small matrices: threads of the linear algebra would wait for one another
-        if workers == 1:
-            found = [one(model) for model in range(settings.models)]
-        else:  # kernels and factorisations run without the interpreter's lock
-            found = Parallel(n_jobs=workers, require="sharedmem")(delayed(one)(m) for m in range(settings.models))
-    xs, shifts, values, gaps, rounds = zip(*found, strict=True)
+        # Threads: kernels and factorisations run without the interpreter's lock, and `stop` is heard at once.
+        parts = jobs.together(lambda share: [one(int(m)) for m in share], [(share,) for share in shares], shared=True)
+    xs, shifts, values, gaps, rounds = zip(*(found for part in parts for found in part), strict=True)
     return Polished(np.stack(xs), Evaluation(np.array(values), np.array(gaps), np.array(shifts)), max(rounds))

@@ -27,7 +27,7 @@ SETTLED = 1e-8  # Newton's last step, after which the intercept is off by its sq
 
 @njit(cache=True, nogil=True)
 def upper_curvature(loss: int, parameter: float, m: float, y: float) -> float:
-    """The curvature of a parabola above ℓ that touches it at m; for the Poisson loss, which has none, a cautious one."""
+    """The curvature of a parabola above ℓ that touches it at m; a cautious one for the Poisson loss, which has none."""
     if loss == LOGISTIC:
         return 0.25
     if loss == SQUARED_HINGE:

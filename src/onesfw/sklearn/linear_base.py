@@ -160,6 +160,7 @@ class LinearOneSFW(BaseEstimator):
             team = self._team
             start = Start(team.coefs, team.intercepts, team.t0 + team.steps)
             self._team = Team(team.settings, n_jobs=self.n_jobs, start=start)
+        self._team.streams = True
         self._team.learn_examples(divided(data, self._scales), np.arange(data.size))
         self._coef = None
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
