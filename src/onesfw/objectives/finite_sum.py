@@ -113,18 +113,35 @@ class FiniteSum(Objective):
         value, gradient = self.over_slices(slice_sum, None if self.times is None else jnp.asarray(self.times))
         return value / self.n, trees.scale(1 / self.n, gradient)
 
+    def only(self, rows: npt.ArrayLike) -> FiniteSum:
+        """The same sum over some rows of the data, each as often as it is named."""
+        numbers = checked_indices(rows, self.total, "rows")
+        times = np.bincount(numbers, minlength=self.total).astype(np.float32)
+        chosen: FiniteSum = eqx.tree_at(
+            lambda whole: (whole.rows, whole.times), self, (numbers, times), is_leaf=lambda leaf: leaf is None
+        )
+        return chosen
+
     def left_out(self, x: Tree) -> tuple[Array, Array]:
         """The mean loss over the rows of the data that do not count, and its standard error."""
         if self.times is None:
             raise ValueError("FiniteSum: rows leaves none out; give the numbers of the rows that count")
-        others = (jnp.asarray(self.times) == 0).astype(trees.dtype_of(x))
-        count = jnp.sum(others)
+        return self.mean_and_error(x, (jnp.asarray(self.times) == 0).astype(trees.dtype_of(x)))
+
+    def value_and_error(self, x: Tree) -> tuple[Array, Array]:
+        """F(x) as the mean of a sample of rows, and its standard error."""
+        ones = jnp.ones(self.total) if self.times is None else jnp.asarray(self.times)
+        return self.mean_and_error(x, ones.astype(trees.dtype_of(x)))
+
+    def mean_and_error(self, x: Tree, weights: Array) -> tuple[Array, Array]:
+        """The weighted mean of the losses, and its standard error where weights count repetitions."""
+        count = jnp.sum(weights)
 
         def losses(part: Tree) -> Array:
             return jax.vmap(self.loss, (None, 0))(x, part)
 
-        mean = self.over_slices(lambda part, weights: weighted(losses(part), weights), others) / count
-        square = self.over_slices(lambda part, weights: weighted((losses(part) - mean) ** 2, weights), others)
+        mean = self.over_slices(lambda part, some: weighted(losses(part), some), weights) / count
+        square = self.over_slices(lambda part, some: weighted((losses(part) - mean) ** 2, some), weights)
         return mean, jnp.sqrt(square / (count * jnp.maximum(count - 1, 1)))
 
     def over_slices(self, summary: Callable[[Tree, Array | None], Tree], weights: Array | None) -> Tree:
