@@ -50,15 +50,13 @@ def many(d: int, runs: int, steps: dict[str, int], schedule: str) -> None:
         excess = float(np.abs(result.x).astype(np.float64).sum(1).max()) / RADIUS - 1
         print(
             f"d = {d:>5,}, {runs:,} runs, {schedule}, {result.kernel:>10}: {work / float(np.max(result.seconds)):8.1f} "
-            f"million iterations a second in the loop, {work / wall:8.1f} with everything; norm exceeded by {excess:.0e}",
+            f"million iterations a second in the loop, {work / wall:8.1f} with everything; norm + {excess:.0e}",
             flush=True,
         )
         found[kernel] = values(go(min(steps.values())).x[:2_000], rows, labels)
     error = np.sqrt(sum(part.var(ddof=1) / len(part) for part in found.values()))
-    difference = abs(found["persistent"].mean() - found["xla"].mean())
-    print(
-        f"    mean values {found['persistent'].mean():.6f} and {found['xla'].mean():.6f}: {difference / error:.1f} standard errors"
-    )
+    means = [part.mean() for part in found.values()]
+    print(f"    mean values {means[0]:.6f} and {means[1]:.6f}: {abs(means[0] - means[1]) / error:.1f} standard errors")
 
 
 def one(d: int, steps: int) -> None:

@@ -40,6 +40,8 @@ from onesfw.engine.run import Run
 from onesfw.trees import Array, DType, Function, HostArray, Tree, wide
 
 KERNEL_VARIABLE = "ONESFW_KERNEL"
+CORRECTED_POINTS = 5_000  # like x that a corrected output keeps at its peak, under `vmap`
+CORRECTED_ROOM = 1 << 30  # bytes for them, at least
 logger = logging.getLogger(__name__)
 CAPACITY = 128  # programs kept; the least recently used is dropped
 
@@ -174,7 +176,7 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
         start = jax.vmap(begin, (axes, place), axis_size=len(runs))(arrays, x0)
         chunk = jax.vmap(chunk, (axes, 0, 0, None, None, None, None, None))
         measure = jax.vmap(measure, (axes, 0, 0))
-        correct = jax.vmap(correct, (axes, 0, 0, 0, 0, None))
+        correct = few_at_a_time(correct, axes, trees.size_in_bytes(run.x0))
     else:
         start = begin(arrays, run.x0)
     own_arrays = [axis == 0 for axis in axes]
@@ -205,6 +207,29 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
         return bound(arrays, begin(arrays, other.x0))
 
     return bound(arrays, start)
+
+
+def few_at_a_time(correct: Function, axes: list[int | None], size: int) -> Function:
+    """A corrected output for each of many runs, as many at a time as memory holds: each keeps many points like x."""
+    stats = jax.local_devices()[0].memory_stats() or {}
+    room = max(CORRECTED_ROOM, stats.get("bytes_limit", 0) // 2)
+    count = max(1, room // (CORRECTED_POINTS * size))
+
+    def batched(
+        arrays: list[Array], key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes
+    ) -> Corrected:  # fmt: skip
+        own = [leaf for leaf, axis in zip(arrays, axes, strict=True) if axis == 0]
+
+        def one(mapped: Tree) -> Corrected:
+            mine, *rest = mapped
+            parts = iter(mine)
+            return correct(
+                [next(parts) if axis == 0 else leaf for leaf, axis in zip(arrays, axes, strict=True)], *rest, sizes
+            )
+
+        return jax.lax.map(one, (own, key, state, x, snapshots), batch_size=min(count, key.shape[0]))
+
+    return batched
 
 
 def kernel_wanted() -> bool:
