@@ -124,14 +124,19 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
     return compile_cells([run] * (replicates or 1), key)
 
 
-def stacked(each: Sequence[Sequence[Array | HostArray]], dtype: DType) -> tuple[list[Array], list[int | None]]:
-    """The arrays of several runs: those in which runs differ along a leading axis, the others once; and the axes."""
+def stacked(
+    each: Sequence[Sequence[Array | HostArray]], dtype: DType, order: HostArray | None = None
+) -> tuple[list[Array], list[int | None]]:
+    """The arrays of several runs: those in which runs differ along a leading axis, the others once; and the axes.
+
+    With `order`, run number i is the one at place order[i].
+    """
     arrays, axes = [], []
     for leaves in zip(*each, strict=True):
         first = leaves[0]
-        same = all(leaf is first for leaf in leaves) or all(np.array_equal(leaf, first) for leaf in leaves)
-        cast = trees.cast(first if same else np.stack([np.asarray(leaf) for leaf in leaves]), dtype)
-        arrays.append(jnp.asarray(cast))
+        same = all(leaf is first or np.array_equal(leaf, first) for leaf in leaves)
+        array = jnp.asarray(trees.cast(first if same else np.stack([np.asarray(leaf) for leaf in leaves]), dtype))
+        arrays.append(array if same or order is None else array[order])
         axes.append(None if same else 0)
     return arrays, axes
 
@@ -141,8 +146,11 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     run = runs[0]
     algorithm, dtype, together = run.algorithm, trees.dtype_of(run.x0), jnp.ndim(key) > 0
     _, join = split((run.objective, run.constraint, run.estimator, run.step))
-    alike = {id(other): split((other.objective, other.constraint, other.estimator, other.step))[0] for other in runs}
-    arrays, axes = stacked([alike[id(other)] for other in runs], dtype)
+    distinct = list({id(other): other for other in runs}.values())
+    places = {id(other): place for place, other in enumerate(distinct)}
+    order = np.array([places[id(other)] for other in runs])
+    held = [split((other.objective, other.constraint, other.estimator, other.step))[0] for other in distinct]
+    arrays, axes = stacked(held, dtype, order)
     alone = [leaf if axis is None else leaf[0] for leaf, axis in zip(arrays, axes, strict=True)]
     objective, constraint, estimator, _ = join(alone)
     block = block_length(objective, estimator, key[0] if together else key)
@@ -171,9 +179,9 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     one = jnp.int32(1)
     inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
     if together:
-        leaves, places = stacked([jax.tree.leaves(other.x0) for other in runs], dtype)
-        x0, place = (jax.tree.unflatten(jax.tree.structure(run.x0), part) for part in (leaves, places))
-        start = jax.vmap(begin, (axes, place), axis_size=len(runs))(arrays, x0)
+        points, own = stacked([jax.tree.leaves(other.x0) for other in distinct], dtype, order)
+        x0, along = (jax.tree.unflatten(jax.tree.structure(run.x0), part) for part in (points, own))
+        start = jax.vmap(begin, (axes, along), axis_size=len(runs))(arrays, x0)
         chunk = jax.vmap(chunk, (axes, 0, 0, None, None, None, None, None))
         measure = jax.vmap(measure, (axes, 0, 0))
         correct = few_at_a_time(correct, axes, trees.size_in_bytes(run.x0))

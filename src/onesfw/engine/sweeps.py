@@ -128,12 +128,8 @@ def sweep(
             )  # fmt: skip
         judge = Judge.of(validation, objectives, first.x0)
         root = as_key(key)
-        cells = [
-            Cell(number, replace(run, objective=part), root, judge)
-            for number, (run, part) in enumerate(
-                (run, part) for run in runs for part in objectives for _ in range(replicates)
-            )
-        ]
+        parts = [replace(run, objective=part) for run in runs for part in objectives]
+        cells = [Cell(number, parts[number // replicates], root, judge) for number in range(len(parts) * replicates)]
         folder = None
         if checkpoint is not None:
             folder = open_folder(Path(checkpoint), parts_of(first, root, replicates, sets, choices))
@@ -274,7 +270,7 @@ def apart(cells: list[Cell], folder: Path | None, interrupted: threading.Event, 
         return found
 
     shared: dict[str, Compiled] = {}
-    for cell in cells:
+    for cell in {id(cell.run): cell for cell in cells}.values():
         if cell.shape not in shared:
             shared[cell.shape] = cell.compiled()
     bar.note("")
@@ -314,19 +310,19 @@ def together(cells: list[Cell], folder: Path | None, interrupted: threading.Even
     for number, group in enumerate(groups(cells)):
         share = cells[0].run.time_limit
         share = None if share is None else share * len(group) / len(cells)
-        runs = [replace(cell.run, time_limit=share) for cell in group]
+        runs = [cell.run for cell in group]
         keys = jax.vmap(jax.random.fold_in, (None, 0))(cells[0].root, np.array([cell.number for cell in group]))
         programs = compile_cells(runs, keys)
         bar.note("")
-        inside = stack([run.inside for run in runs])
+        first = replace(runs[0], time_limit=share, inside=stack([run.inside for run in runs]))
         store = None if folder is None else Checkpoint(folder, f"group-{number}")
-        outcome = HostLoop(replace(runs[0], inside=inside), programs, keys, interrupted, bar, None, store).go()
+        outcome = HostLoop(first, programs, keys, interrupted, bar, None, store).go()
         measured = [np.full(len(group), np.nan)] * 4 if outcome.final is None else list(outcome.final)
         table = np.stack([*(np.broadcast_to(column, len(group)) for column in measured), *judged(group, outcome.x)], 1)
-        x = jax.tree.map(np.asarray, outcome.x)
+        leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, outcome.x))
         steps = int(outcome.rows[-1]["step"])
         for place, cell in enumerate(group):
-            point = jax.tree.map(lambda leaf: leaf[place], x)  # noqa: B023
+            point = jax.tree.unflatten(structure, [leaf[place] for leaf in leaves])
             status = STATUSES.index(outcome.status[place])
             found[cell.number] = Found(point, tuple(table[place].tolist()), status, steps, programs.kernel)
     return [found[cell.number] for cell in cells]
@@ -335,8 +331,11 @@ def together(cells: list[Cell], folder: Path | None, interrupted: threading.Even
 def groups(cells: list[Cell]) -> Iterator[list[Cell]]:
     """Runs whose arrays have the same shapes, no more at once than memory holds."""
     alike: dict[str, list[Cell]] = {}
+    shapes: dict[int, str] = {}
     for cell in cells:
-        alike.setdefault(cell.shape, []).append(cell)
+        if id(cell.run) not in shapes:
+            shapes[id(cell.run)] = cell.shape
+        alike.setdefault(shapes[id(cell.run)], []).append(cell)
     most = max(1, TOGETHER_BYTES // (20 * max(1, trees.size_in_bytes(cells[0].run.x0))))
     for group in alike.values():
         for begin in range(0, len(group), most):
@@ -351,8 +350,11 @@ def judged(group: list[Cell], x: Tree) -> tuple[HostArray, HostArray]:
     if judge.function is not None:
         points = [jax.tree.map(lambda leaf: leaf[place], x) for place in range(len(group))]  # noqa: B023
         return np.array([number_from(judge.function, point) for point in points]), nothing
-    arrays, axes = stacked([judge.program(cell.run.objective)[0] for cell in group], trees.dtype_of(x))
-    _, function = judge.program(group[0].run.objective)
+    distinct = list({id(cell.run.objective): cell.run.objective for cell in group}.values())
+    places = {id(part): place for place, part in enumerate(distinct)}
+    order = np.array([places[id(cell.run.objective)] for cell in group])
+    arrays, axes = stacked([judge.program(part)[0] for part in distinct], trees.dtype_of(x), order)
+    _, function = judge.program(distinct[0])
     mean, error = Program(jax.vmap(function, (axes, 0)), arrays, x)(arrays, x)
     return np.asarray(mean, np.float64), np.asarray(error, np.float64)
 
