@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Set
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import equinox as eqx
 
@@ -101,9 +101,6 @@ class Estimator(eqx.Module):
         >>> sorted(estimator.needs)
         ['samples whose distribution does not depend on x']
     """
-
-    cheap: ClassVar[bool] = True
-    """Whether a step takes so little time that the loop is compiled several steps at a time."""
 
     @property
     @abc.abstractmethod
