@@ -46,6 +46,22 @@ def test_trajectory_does_not_depend_on_chunks_evaluation_or_progress(setting, mo
     assert len(looked.trace) == 5000 // 37 + 1
 
 
+@pytest.mark.parametrize("name", ["momentum_sfw", "projected_sgd"])
+def test_the_last_bits_do_not_depend_on_the_cuts(name):
+    """One gradient a step and 30 columns: steps that are compiled in groups would be fused with one another here."""
+    problem = fw.zoo.get("logistic")
+
+    def run(every):
+        return fw.minimize(
+            problem.objective, problem.constraint, steps=60, algorithm=getattr(fw, name)(), evaluate=False,
+            every=every, callbacks=[lambda row, x: None],
+        )  # fmt: skip
+
+    whole, cut = run(60), run(1)
+    np.testing.assert_array_equal(whole.x, cut.x)
+    np.testing.assert_array_equal(whole.state.estimate.d, cut.state.estimate.d)
+
+
 def test_another_key_is_another_run_and_a_seed_is_a_key():
     runs = [fw.minimize(logistic(), BALL, steps=100, key=k, evaluate=False).x for k in (0, 1, jax.random.key(1))]
     assert not np.array_equal(runs[0], runs[1])

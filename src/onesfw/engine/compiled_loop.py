@@ -20,7 +20,6 @@ CHUNK = 1 << 16  # steps whose ρ and η are handed over at once
 BLOCK = 4096  # steps whose randomness is computed at once, fewer where draws are large
 BLOCK_BYTES = 1 << 18
 LARGEST_BYTES = 1 << 26  # what the draws of a short block, of 16 steps, may take
-UNROLL = 4  # steps in one turn of the compiled loop: saves copies of the state, a third of a step at d = 20
 
 
 class RunState(NamedTuple):
@@ -78,22 +77,6 @@ def block_length(objective: Objective, estimator: Estimator, key: Array) -> int:
     size = max(1, trees.size_in_bytes(draws))
     least = max(1, min(16, LARGEST_BYTES // size))
     return max(least, min(BLOCK, 1 << max(0, (BLOCK_BYTES // size).bit_length() - 1)))
-
-
-def unrolled(low: Array, high: Array, body: Callable[[Array, RunState], RunState], state: RunState) -> RunState:
-    """`fori_loop(low, high, body, state)`, several turns at a time.
-
-    The barrier keeps the compiler from fusing across steps, so that a step gives the same bits in a group and alone.
-    """
-    groups = jnp.maximum(high - low, 0) // UNROLL
-
-    def group(j: Array, state: RunState) -> RunState:
-        for q in range(UNROLL):
-            state = lax.optimization_barrier(body(low + j * UNROLL + q, state))
-        return state
-
-    state = lax.fori_loop(0, groups, group, state)
-    return lax.fori_loop(low + groups * UNROLL, high, body, state)
 
 
 def keep_one(x: Tree, d: Tree, chosen: Tree, chance: Array, t: Array) -> Tree:
@@ -168,7 +151,8 @@ def compiled_chunk(
     """The function (key, state, first, count, rho, weight, plan) ↦ (state after `count` steps, whether it is finite).
 
     Step numbers begin at `first`. Blocks lie on a fixed grid of steps, so that step t's randomness comes out of the
-    same place of the same array, to the last bit, however the run is cut into chunks.
+    same place of the same array, to the last bit, however the run is cut into chunks. Every step is the same turn of
+    the same loop: several steps in one turn would be fused, and their last bits would follow the cuts.
     """
 
     def run(
@@ -191,7 +175,7 @@ def compiled_chunk(
 
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)
-            return (unrolled if estimator.cheap else lax.fori_loop)(low, high, numbered, state)
+            return lax.fori_loop(low, high, numbered, state)
 
         begin, end = (first - 1) // block, (first - 1 + count + block - 1) // block
         state = lax.fori_loop(begin, end, steps_of_block, state)

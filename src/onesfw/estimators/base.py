@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Set
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import equinox as eqx
 
@@ -101,9 +101,6 @@ class Estimator(eqx.Module):
         >>> sorted(estimator.needs)
         ['samples whose distribution does not depend on x']
     """
-
-    cheap: ClassVar[bool] = True
-    """Whether a step takes so little time that the loop is compiled several steps at a time."""
 
     def for_steps(self, steps: int, x: Tree) -> Estimator:
         """The estimator for a run of so many steps in x's dtype: another one where long runs need more care."""

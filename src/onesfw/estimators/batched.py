@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -50,7 +50,6 @@ class Batched(Estimator):
         OracleCounts(samples=10, gradients=10, hvps=0)
     """
 
-    cheap: ClassVar[bool] = False
     correction: Correction
     batches: SampleSizes = eqx.field(static=True)
     path: bool = eqx.field(static=True, default=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -38,7 +38,6 @@ class RunningAverage(Estimator):
         OracleCounts(samples=4, gradients=10, hvps=0)
     """
 
-    cheap: ClassVar[bool] = False
     batch: int = eqx.field(static=True, default=1)
     memory: int | None = eqx.field(static=True, default=None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -40,7 +40,6 @@ class Saga(Estimator):
         OracleCounts(samples=120, gradients=120, hvps=0)
     """
 
-    cheap: ClassVar[bool] = False
     n: int = eqx.field(static=True)
     batch: int = eqx.field(static=True)
 

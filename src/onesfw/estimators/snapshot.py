@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -46,7 +46,6 @@ class Snapshot(Estimator):
         OracleCounts(samples=16, gradients=24, hvps=0)
     """
 
-    cheap: ClassVar[bool] = False
     batches: SampleSizes = eqx.field(static=True)
     full: bool = eqx.field(static=True, default=True)
 
