@@ -151,6 +151,57 @@ class ContinuousGreedyStep(Step):
         return jax.tree.map(lambda total: total / (total_weight or 1.0), state.total)
 
 
+class TwoPhaseState(NamedTuple):
+    """A compensated sum, the number by which it is divided to give x_t, and that by which it would lie in K."""
+
+    total: Tree
+    lost: Tree
+    divisor: Array
+    mass: Array
+
+
+class TwoPhaseStep(Step):
+    """Continuous greedy in the first half of the steps, x_{t+1} = x_t + v_t/T₁; then x_{t+1} = x_t + (5/T₂)(v_t − x_t).
+
+    Continuous greedy ends where all vertices it has met are mixed alike; Frank-Wolfe steps go on from there. After an
+    early stop the sum divided by its own weights lies in K.
+    """
+
+    from_zero: ClassVar[bool] = True
+    speed: ClassVar[float] = 5.0
+
+    def init(self, x: Tree, horizon: int) -> TwoPhaseState:
+        zero, dtype = trees.zeros_like(x), trees.dtype_of(x)
+        return TwoPhaseState(zero, zero, jnp.asarray(first_half(horizon), dtype), jnp.zeros((), dtype))
+
+    def point(self, state: TwoPhaseState) -> Tree:
+        return jax.tree.map(lambda total: total / state.divisor, state.total)
+
+    def weights(self, t: HostArray, eta: HostArray, horizon: int) -> HostArray:
+        """Rows of what v_t adds to the sum, and of the share of the sum that it replaces."""
+        first = first_half(horizon)
+        share = np.where(t <= first, 0.0, min(1.0, self.speed / max(horizon - first, 1)))
+        return np.stack([np.where(t <= first, 1.0, share * first), share], 1)
+
+    def advance(self, state: TwoPhaseState, vertex: Tree, weight: Array) -> TwoPhaseState:
+        added, share = weight[0], weight[1]
+        move = jax.tree.map(lambda v, total: added * v - share * total, vertex, state.total)
+        total, lost = trees.compensated_add(state.total, state.lost, move)
+        return TwoPhaseState(total, lost, state.divisor, state.mass + added - share * state.mass)
+
+    def output(self, state: TwoPhaseState, total_weight: float) -> Tree:
+        def divided(total: Array) -> Array:  # replicates have a mass each
+            mass = jnp.reshape(state.mass, state.mass.shape + (1,) * (total.ndim - state.mass.ndim))
+            return total / jnp.where(mass > 0, mass, 1)
+
+        return jax.tree.map(divided, state.total)
+
+
+def first_half(horizon: int) -> int:
+    """T₁, the steps of continuous greedy in a run of two phases."""
+    return max(1, horizon // 2)
+
+
 class BelowStep(ContinuousGreedyStep):
     """Continuous greedy for F that need not be monotone: v_t = argmax ⟨d, v⟩ over v in K with v ≤ ū − x_t.
 
@@ -175,6 +226,96 @@ class BelowStep(ContinuousGreedyStep):
     ) -> tuple[StepState, Tree]:
         room = jax.tree.map(lambda top, x: jnp.maximum(top - x, 0), self.top, self.point(state))
         return self.advance(state, constraint.lmo_below(direction, room), weight), memory
+
+
+class LazyState(NamedTuple):
+    """The iterate, the vertices met so far, and what the oracle said when it was asked last."""
+
+    iterate: StepState
+    vertices: Array
+    """in rows, as vectors"""
+    used: Array
+    """the step at which each was taken last"""
+    size: Array
+    gap: Array
+    """⟨d, x − v⟩ at the last call of the oracle"""
+    asked: Array
+    """the step of that call"""
+    t: Array
+    calls: Array
+
+
+class LazyStep(Step):
+    """Frank-Wolfe that takes a vertex it has met before while one of them is good enough.
+
+    The best of them, u, is taken unless ⟨d_t, x_t − u⟩ < κ G s/t, where G was the gap at the oracle's last call, at
+    step s, or t ≥ (1 + ε)s. When there are `capacity` of them, the one unused longest makes room.
+    """
+
+    capacity: int = eqx.field(static=True, default=400)
+    kappa: float = eqx.field(static=True, default=0.5)
+    epsilon: float = eqx.field(static=True, default=0.1)
+
+    def init(self, x: Tree, horizon: int) -> LazyState:
+        flat, _ = trees.ravel(x)
+        vertices, used = jnp.zeros((self.capacity, flat.size), flat.dtype), jnp.zeros(self.capacity, jnp.int32)
+        zero = jnp.int32(0)
+        return LazyState(
+            FrankWolfeStep().init(x, horizon), vertices, used, zero, jnp.zeros((), flat.dtype), zero, zero, zero
+        )
+
+    def point(self, state: LazyState) -> Tree:
+        return state.iterate.total
+
+    def advance(self, state: LazyState, vertex: Tree, weight: Array) -> LazyState:
+        return state._replace(iterate=FrankWolfeStep().advance(state.iterate, vertex, weight))
+
+    @property
+    def settings(self) -> str:
+        return f" lazy={self.capacity},{self.kappa:g},{self.epsilon:g}"
+
+    def move(
+        self, constraint: SetLike, state: LazyState, direction: Tree, memory: Tree, weight: Array
+    ) -> tuple[LazyState, Tree]:
+        t = state.t + 1
+        d, unravel = trees.ravel(direction)
+        x, _ = trees.ravel(state.iterate.total)
+        places = jnp.arange(self.capacity)
+        scores = jnp.where(places < state.size, state.vertices @ d, jnp.inf)
+        best = jnp.argmin(scores)
+        near = d @ x - scores[best]
+        now, then = t.astype(d.dtype), state.asked.astype(d.dtype)
+        asks = (near < self.kappa * state.gap * then / now) | (now >= (1 + self.epsilon) * then)
+
+        def ask(memory: Tree) -> tuple[Array, Tree, Array]:
+            vertex, memory = constraint.lmo_from(direction, memory)
+            v = trees.ravel(vertex)[0].astype(d.dtype)
+            return v, memory, d @ (x - v)
+
+        def reuse(memory: Tree) -> tuple[Array, Tree, Array]:
+            return state.vertices[best], memory, state.gap
+
+        v, memory, gap = lax.cond(asks, ask, reuse, memory)
+        better = asks & (near < gap - 1e-6 * jnp.abs(gap))
+        room = jnp.where(state.size < self.capacity, state.size, jnp.argmin(state.used))
+        place = jnp.where(better, room, best)
+        return LazyState(
+            self.advance(state, unravel(v), weight).iterate,
+            state.vertices.at[place].set(jnp.where(better, v, state.vertices[place])),
+            state.used.at[place].set(t),
+            jnp.minimum(state.size + better, self.capacity),
+            gap,
+            jnp.where(asks, t, state.asked),
+            t,
+            state.calls + asks,
+        ), memory
+
+    def lmo_calls(self, state: LazyState, steps: int) -> int | HostArray:
+        calls = np.asarray(state.calls)
+        return int(calls) if calls.ndim == 0 else calls
+
+    def output(self, state: LazyState, total_weight: float) -> Tree:
+        return state.iterate.total
 
 
 class NormalizedStep(FrankWolfeStep):

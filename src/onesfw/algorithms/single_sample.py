@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from onesfw import schedules
 from onesfw.algorithms.base import CORRECTED, Algorithm
 from onesfw.algorithms.settings import CONVEX, DR_SUBMODULAR, NONCONVEX, choose_setting
@@ -14,7 +16,7 @@ from onesfw.estimators import AsPrinted, Batched, Difference, Estimator, Hessian
 from onesfw.estimators.corrections import Correction
 from onesfw.schedules.rates import Schedule, ScheduleLike
 from onesfw.schedules.sizes import Batches, SizesLike, as_sizes
-from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, Step
+from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, LazyStep, Step, TwoPhaseStep, first_half
 
 PRESETS: dict[str, tuple[Schedule, Schedule, Step, str]] = {
     CONVEX: (schedules.power(1.0), schedules.harmonic(), FrankWolfeStep(), "last"),
@@ -27,12 +29,14 @@ LAST = "last"
 OUTPUTS = (LAST, "random", "average", CORRECTED)
 SCHEDULES = tuple(dict.fromkeys((AUTO, *schedules.PRESETS)))
 PACED = Schedule("a/(t+a-1)", schedules.harmonic().function)  # of c^(−1/2) for a, which the run finds out
-AUTOMATIC: dict[str, tuple[Schedule, Schedule, str]] = {
-    CONVEX: (schedules.ADAPTIVE, PACED, CORRECTED),
-    NONCONVEX: (schedules.ADAPTIVE, schedules.harmonic(1.0, 1.0), CORRECTED),
-    DR_SUBMODULAR: (schedules.power(1.0), schedules.horizon_power(1.0), "last"),
+TWO_PHASES = Schedule("2/T, then 10/T", lambda t, T: np.where(t <= first_half(T), 1 / first_half(T), 0.0), True)
+AUTOMATIC: dict[str, tuple[Schedule, Schedule, Step, str]] = {
+    CONVEX: (schedules.ADAPTIVE, PACED, FrankWolfeStep(), CORRECTED),
+    NONCONVEX: (schedules.ADAPTIVE, schedules.harmonic(1.0, 1.0), FrankWolfeStep(), CORRECTED),
+    DR_SUBMODULAR: (schedules.power(1.0), TWO_PHASES, TwoPhaseStep(), "last"),
 }
-"""ρ, η and the output that did best in each setting (docs/choosing-an-algorithm.md)."""
+"""What did best in each setting (docs/choosing-an-algorithm.md), in the order of `PRESETS`."""
+ORACLES = ("exact", "lazy")
 
 OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {"difference": SameSample, "hessian": Hessian}
 NON_OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {
@@ -54,6 +58,7 @@ def one_sfw(
     t0: int = 0,
     delta: float | None = None,
     output: str | None = None,
+    oracle: str = "exact",
 ) -> Algorithm:
     """One-sample stochastic Frank-Wolfe (Zhang, Shen, Mokhtari, Hassani, Karbasi 2020).
 
@@ -61,7 +66,8 @@ def one_sfw(
     c that the run finds out itself, η_t = a/(t + a − 1), a = c^(−1/2), and a corrected output: 2 % of the steps give
     their samples to a quadratic model of F at the run's averages, whose minimiser over late iterates and new vertices
     is taken as far as half of these samples confirm it. `nonconvex`: the same ρ, η = 1/(t+1), and the corrected output
-    where the model is convex, x_{T+1} elsewhere. `dr_submodular`: the theorem's.
+    where the model is convex, x_{T+1} elsewhere. `dr_submodular`: ρ = 1/(t−1), the theorem's steps in the first half of
+    the run, x_{t+1} = x_t + (10/T)(v_t − x_t) in the second.
 
     `schedule="paper"` are the theorems': `convex` ρ = 1/(t−1), η = 1/t, output x_{T+1}; `nonconvex` ρ = (t−1)^(−2/3),
     η = T^(−2/3), output x_o; `dr_submodular` ρ = 1/(t−1), η = 1/T, x_1 = 0, x_{t+1} = x_t + η v_t.
@@ -82,6 +88,8 @@ def one_sfw(
         delta: half-width of the window of the "difference" correction, at most 1/2; None for the whole segment.
         output: "last", x_{T+1}; "random", x_o; "average", the mean of the iterates; "corrected", with an adaptive ρ;
             None for the schedule's. Where F̃ cannot be differentiated twice, "corrected" is "last".
+        oracle: "lazy" takes vertices met before while they are good enough, for sets whose oracle is dear: Birkhoff,
+            Polytope. Not in the dr_submodular setting.
 
     Returns:
         The method, for `algorithm=` in `minimize` or `maximize`.
@@ -115,8 +123,13 @@ def one_sfw(
     rules = rules_of(setting, schedule, rho, eta, callable(batch))
     if output is not None:
         choose(output, OUTPUTS, "output")
-        check_output(output, rules, PRESETS[setting][2])
+        check_output(output, rules)
         rules = replace(rules, output=output)
+    choose(oracle, ORACLES, "oracle")
+    if oracle == "lazy":
+        if rules.step.from_zero:
+            raise ValueError("oracle='lazy' is for Frank-Wolfe steps; leave it out in the dr_submodular setting")
+        rules = replace(rules, step=LazyStep())
 
     def estimator(objective: ObjectiveLike) -> Estimator:
         return averaging(correction_for(objective, correction, delta), batch, rules.adaptive, rules.paced)
@@ -127,7 +140,7 @@ def one_sfw(
         citation="Zhang, Shen, Mokhtari, Hassani, Karbasi: One Sample Stochastic Frank-Wolfe, AISTATS 2020",
         setting=setting,
         estimator=estimator,
-        step=PRESETS[setting][2],
+        step=rules.step,
         rho=rules.rho,
         eta=rules.eta,
         output=rules.output,
@@ -138,10 +151,11 @@ def one_sfw(
 
 @dataclass(frozen=True)
 class Rules:
-    """ρ, η and the output, with what of them the run finds out itself."""
+    """ρ, η, the step and the output, with what of them the run finds out itself."""
 
     rho: Schedule
     eta: Schedule
+    step: Step
     output: str
 
     @property
@@ -159,21 +173,20 @@ def rules_of(
     setting: str, schedule: str, rho: ScheduleLike | str | None, eta: ScheduleLike | None, growing: bool
 ) -> Rules:
     """A schedule's rules, with those of a user's own in their place."""
-    paper_rho, paper_eta, _, paper_output = PRESETS[setting]
+    paper = Rules(*PRESETS[setting])
     if schedule == AUTO:
         rules = Rules(*AUTOMATIC[setting])
     elif schedule == PAPER:
-        rules = Rules(paper_rho, paper_eta, paper_output)
+        rules = paper
     else:
-        preset = schedules.PRESETS[schedule]
-        rules = Rules(preset.rho, preset.eta, paper_output)
+        rules = replace(paper, rho=schedules.PRESETS[schedule].rho, eta=schedules.PRESETS[schedule].eta)
     own_rho = None if rho is None or isinstance(rho, str) else schedules.as_schedule(rho, "rho")
     if isinstance(rho, str):
         rules = replace(rules, rho=schedules.ADAPTIVE)
     elif own_rho is None and growing and rules.adaptive:
-        own_rho = paper_rho
+        own_rho = paper.rho
     if eta is not None:
-        rules = replace(rules, eta=schedules.as_schedule(eta, "eta"))
+        rules = replace(rules, eta=schedules.as_schedule(eta, "eta"), step=paper.step)
     if own_rho is not None:
         rules = replace(rules, rho=own_rho, eta=schedules.harmonic() if rules.paced else rules.eta)
     if rules.output == CORRECTED and (own_rho is not None or eta is not None):
@@ -181,11 +194,11 @@ def rules_of(
     return rules
 
 
-def check_output(output: str, rules: Rules, step: Step) -> None:
+def check_output(output: str, rules: Rules) -> None:
     """Raise ValueError where an output does not go with the rest."""
     if output == CORRECTED and not rules.adaptive:
         raise ValueError("output='corrected' needs rho='adaptive', which says how far d can be trusted")
-    if output != LAST and step.from_zero:
+    if output != LAST and rules.step.from_zero:
         raise ValueError(f"output={output!r}: the dr_submodular setting ends at x_(T+1); leave output out")
 
 

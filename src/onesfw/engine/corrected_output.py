@@ -29,7 +29,7 @@ from onesfw.trees import Array, HostArray, Tree
 CAPACITY = SNAPSHOTS + 1 + MOST_VERTICES
 ENOUGH = 500.0  # samples behind d, t/c, below which its noise would decide
 SETTLED = 0.01  # of the model's first gap: then it is solved
-PAIRS = 400  # exchanges of weight between two points of the hull, at most, after each new one
+TURNS = 3 * CAPACITY  # of the active-set method, after each new point
 NOISY = 2.0  # below this c the drift is small, and d_T itself averages over all samples
 
 
@@ -257,33 +257,46 @@ def convex_shift(curvature: Array, among: Array, convex: bool) -> tuple[Array, A
 
 
 def on_simplex(curvature: Array, slopes: Array, weights: Array, among: Array) -> Array:
-    """argmin of ⟨slopes, w⟩ + ½⟨w, curvature w⟩ over the simplex, from `weights` on, by exchanges between two points.
+    """argmin of ⟨slopes, w⟩ + ½⟨w, curvature w⟩ over the simplex of the points `among`, from `weights` on.
 
-    The one with the least derivative gains; the one from which it gains most loses (the second-order choice of Fan,
-    Chen and Lin 2005).
+    A primal active-set method: the minimiser over the free points alone, as far towards it as no weight falls below 0;
+    then the point with the least derivative is freed, until none is left that would lower the value.
     """
-    diagonal = jnp.diagonal(curvature)
-    tiny = jnp.finfo(slopes.dtype).tiny
-    scale = jnp.max(jnp.where(among, jnp.abs(slopes), 0)) + jnp.max(jnp.abs(diagonal))
-    tolerance = 4 * jnp.finfo(slopes.dtype).eps * scale
+    eps = jnp.finfo(slopes.dtype).eps
+    size = jnp.maximum(jnp.max(jnp.diagonal(curvature)), jnp.finfo(slopes.dtype).tiny)
+    form, linear = curvature / size, slopes / size
+    form = form + jnp.diag(100 * eps * (jnp.diagonal(form) + eps))  # points may repeat
+    tolerance = 10 * eps * jnp.max(jnp.where(among, jnp.abs(linear), 0))
 
-    def exchange(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        w, derivative, _, turns = state
-        gainer = jnp.argmin(jnp.where(among, derivative, jnp.inf))
-        bend = jnp.maximum(diagonal[gainer] + diagonal - 2 * curvature[gainer], tiny)
-        excess = derivative - derivative[gainer]
-        step = jnp.minimum(excess / bend, w)
-        gain = jnp.where(w > 0, step * (excess - step * bend / 2), -jnp.inf)
-        loser = jnp.argmax(gain)
-        amount = step[loser]
-        w = w.at[loser].add(-amount).at[gainer].add(amount)
-        derivative = derivative + amount * (curvature[gainer] - curvature[loser])
-        return w, derivative, jnp.max(jnp.where(w > 0, excess, 0)), turns + 1
+    def turn(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        w, free, _, turns = state
+        z = on_face(form, linear, free)
+        below = free & (z < 0)
+        room = jnp.where(below, w / jnp.where(below, w - z, 1), jnp.inf)
+        stops = jnp.argmin(room)
+        blocked = below[stops]
+        derivative = linear + form @ z
+        promise = jnp.where(among & ~free, derivative @ z - derivative, -jnp.inf)
+        entering = jnp.argmax(promise)
+        wanted = promise[entering] > tolerance
+        w = jnp.where(blocked, jnp.maximum(w + jnp.minimum(room[stops], 1) * (z - w), 0), z)
+        w = jnp.where(blocked & (jnp.arange(len(w)) == stops), 0, w)
+        freed = jnp.where(wanted, free.at[entering].set(True), free)
+        return w, jnp.where(blocked, free.at[stops].set(False), freed), ~blocked & ~wanted, turns + 1
 
-    start = (weights, slopes + curvature @ weights, jnp.asarray(jnp.inf, slopes.dtype), jnp.int32(0))
-    w = lax.while_loop(lambda s: (s[2] > tolerance) & (s[3] < PAIRS), exchange, start)[0]
-    w = jnp.maximum(w, 0)
+    start = (weights, weights > 0, jnp.asarray(False), jnp.int32(0))
+    w = lax.while_loop(lambda state: ~state[2] & (state[3] < TURNS), turn, start)[0]
     return w / jnp.sum(w)
+
+
+def on_face(form: Array, linear: Array, free: Array) -> Array:
+    """The minimiser over the points that are free, weights of any sign that add up to 1."""
+    count = len(linear)
+    inside = free.astype(linear.dtype)
+    matrix = jnp.where(free[:, None] & free[None, :], form, 0) + jnp.diag(1 - inside)
+    system = jnp.zeros((count + 1, count + 1), linear.dtype).at[:count, :count].set(matrix)
+    system = system.at[:count, count].set(inside).at[count, :count].set(inside)
+    return jnp.linalg.solve(system, jnp.append(-linear * inside, 1.0))[:count] * inside
 
 
 def line_search(last: Array, target: Array, centre: Array, slope: Array, gradient: Callable[[Array], Array]) -> Array:

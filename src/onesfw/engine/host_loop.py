@@ -39,6 +39,11 @@ class OutputCost(NamedTuple):
     hvps: int | HostArray = 0
     lmo_calls: int | HostArray = 0
 
+    @property
+    def attempted(self) -> OutputCost:
+        """What remains spent when the output is not taken and its samples go back to the run."""
+        return self._replace(steps=0, samples=0)
+
 
 NO_OUTPUT_COST = OutputCost()
 
@@ -85,6 +90,7 @@ class HostLoop:
         self.batched = jnp.ndim(self.key) > 0
         self.count = self.key.shape[0] if self.batched else 1
         self.measured: Evaluation | None = None
+        self.found: Tree | None = None  # what reached `gap_tol`
         self.snapshots: Tree = snapshot_space(self.state.previous, self.batched) if self.run.corrects else ()
         if self.store is not None:
             self.resume()
@@ -142,6 +148,7 @@ class HostLoop:
             "weight": self.weight,
             "seconds": self.seconds,
             "evaluation_seconds": self.evaluation_seconds,
+            "output": {name: saved_entry(cost) for name, cost in self.output.attempted._asdict().items()},
             "rows": [{name: saved_entry(value) for name, value in row.items()} for row in self.rows],
         }
         leaves = jax.tree.leaves((self.state, self.snapshots))
@@ -163,6 +170,7 @@ class HostLoop:
             self.done, self.weight = int(content["done"]), float(content["weight"])
             self.seconds, self.evaluation_seconds = float(content["seconds"]), float(content["evaluation_seconds"])
             self.rows = [restored_row(row) for row in content["rows"]]
+            self.output = OutputCost(**restored_row(content["output"]))
         except (KeyError, TypeError) as error:
             raise self.store.damaged() from error
         if self.done > self.run.steps:
@@ -238,10 +246,17 @@ class HostLoop:
     def evaluate(self) -> list[Status] | None:
         """Evaluate, note a row of the trace, call the callbacks, and compare the gap with `gap_tol`."""
         x = self.current()
+        if self.run.gap_tol is not None and self.correctable():
+            x = self.corrected(x)  # what would be returned if it were certified
         self.measured = self.measure(x)
-        if self.show(x, self.measured):
-            return [Status.STOPPED] * self.count
-        return [Status.GAP_REACHED] * self.count if self.certified(self.measured) else None
+        stop = self.show(x, self.measured)
+        if self.certified(self.measured):
+            self.found = x
+            return [Status.GAP_REACHED] * self.count
+        if self.output.steps:  # the samples go back to the run
+            self.output = self.output.attempted
+            self.measured = None
+        return [Status.STOPPED] * self.count if stop else None
 
     def show(self, x: Tree, measured: Evaluation | None) -> bool:
         """Note a row of the trace and call the callbacks; whether one of them wishes to stop."""
@@ -292,13 +307,19 @@ class HostLoop:
     def finish(self, status: list[Status]) -> Outcome:
         """The outcome, with the output measured once more where it is not the last iterate."""
         x, final = self.current(), self.measured
-        if self.correctable(status):
-            x, final, status = self.corrected(x, status)
+        if self.found is not None:
+            x = self.found
+        elif self.correctable() and Status.NOT_FINITE not in status:
+            x = self.corrected(x)
+            final = self.measure(x)
+            self.show(x, final)
+            if Status.STEPS_DONE in status and self.certified(final):
+                status = [Status.GAP_REACHED] * self.count
         else:
             final = self.measure(x) if final is None else final
             if not self.rows or self.rows[-1]["step"] != self.done:
                 self.rows.append(self.row(final))
-            if self.run.algorithm.output == "random" and Status.GAP_REACHED not in status:
+            if self.run.algorithm.output == "random":
                 x = self.state.chosen
                 final = self.measure(x)
         return Outcome(
@@ -314,34 +335,32 @@ class HostLoop:
             self.failed_step,
         )
 
-    def correctable(self, status: list[Status]) -> bool:
-        """Whether the steps done are worth a corrected output, and none of their samples is needed for another."""
-        early = self.done <= self.run.iterations < self.run.steps
-        return early and Status.NOT_FINITE not in status and self.trusted()
+    def correctable(self) -> bool:
+        """Whether the steps done are worth a corrected output, and there are samples left for it."""
+        return self.done <= self.run.iterations < self.run.steps and self.trusted()
 
-    def corrected(self, x: Tree, status: list[Status]) -> tuple[Tree, Evaluation | None, list[Status]]:
-        """The corrected output, how good it is, and how the run ended; the iterate that reached `gap_tol` is kept."""
+    def corrected(self, x: Tree) -> Tree:
+        """The corrected output of the steps done so far, from samples after theirs; what it takes is counted."""
         assert self.programs.correct is not None
         begun = time.perf_counter()
         half = half_kept(self.run.steps if self.done == self.run.iterations else self.done)
         counts = self.run.estimator.counts
         seen = counts(self.run.objective, self.done, self.run.steps).samples
         batch = counts(self.run.objective, self.done + half, self.run.steps).samples - seen
-        known = sum(256 <= t <= self.done for t in SNAPSHOT_STEPS)
-        sizes = Sizes(*map(jnp.int32, (min(known, SNAPSHOTS), seen, batch, most_vertices(batch), self.done)))
+        known = min(SNAPSHOTS, bisect.bisect_right(SNAPSHOT_STEPS, self.done))
+        sizes = Sizes(*map(jnp.int32, (known, seen, batch, most_vertices(batch), self.done)))
         found = self.programs.correct(self.key, self.state, x, self.snapshots, sizes)
         products, calls = (whole(np.asarray(leaf)) for leaf in (found.products, found.lmo_calls))  # waits for it
         self.seconds += time.perf_counter() - begun
-        self.output = OutputCost(2 * half, 2 * batch, LINE_POINTS * batch, products * batch, calls)
-        self.bar.advance(2 * half * self.count)
-        final = self.measure(found.x)
-        if Status.GAP_REACHED in status and not self.certified(final):
-            final = self.measure(x)
-        else:
-            x = found.x
-            status = [Status.GAP_REACHED] * self.count if self.certified(final) else status
-        self.show(x, final)
-        return x, final, status
+        before = self.output  # attempts on the way to `gap_tol`
+        self.output = OutputCost(
+            2 * half,
+            2 * batch,
+            before.gradients + LINE_POINTS * batch,
+            before.hvps + products * batch,
+            before.lmo_calls + calls,
+        )
+        return found.x
 
 
 def whole(counts: HostArray) -> int | HostArray:
