@@ -3,16 +3,17 @@
 import signal
 import sys
 
-from onesfw.engine.interrupts import INTERRUPTED, end_on_interrupt
+from onesfw.engine.interrupts import INTERRUPTED, end_on_interrupt, keep_interrupts
 
 
 def main() -> None:
     """Run the command; its modules are loaded here, where an interrupt is no traceback."""
     end_on_interrupt()
     try:
-        from onesfw.cli import main as command
+        with keep_interrupts():
+            from onesfw.cli import main as command
 
-        command()
+            command()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:

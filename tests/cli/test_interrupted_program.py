@@ -85,6 +85,30 @@ def test_a_program_that_does_not_listen_ends_within_two_seconds(script):
     assert time.monotonic() - begun < 10  # a second of grace, and what a busy machine takes
 
 
+def test_an_interrupt_in_the_collector_shows_no_traceback():
+    """JAX has a callback there, and Python reports and drops what is raised in it."""
+    script = """
+import gc, os, signal, time
+import onesfw.cli
+def collecting():
+    def callback(phase, info):
+        gc.callbacks.clear()
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+    gc.callbacks.append(callback)
+    gc.collect()
+    time.sleep(60)
+onesfw.cli.main = collecting
+from onesfw.__main__ import main
+main()
+"""
+    process = started(script)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+
+
 def test_a_run_that_has_noticed_is_left_alone():
     script = """
 import time
