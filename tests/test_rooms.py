@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "engine": BELOW_ENGINE,
     **dict.fromkeys(ABOVE_ENGINE, BELOW_CLI),
     "cli": BELOW_CLI,  # anything; and no other line has cli in it
-    "__main__": {"cli"},
+    "__main__": {"cli", "engine"},
     "__init__": BELOW_CLI,
 }
 LOOSE = BOTTOM | {"steps", "__init__", "__main__"}

@@ -162,7 +162,7 @@ def test_bad_lines_are_named_or_counted(files, tmp_path, reference):
     outcome = onesfw(*arguments, "--skip-bad", "--model", tmp_path / "m", "--cache", tmp_path / "rows")
     assert outcome.exit_code == 0, outcome.stderr
     assert "skipped" in outcome.stdout
-    assert "3 rows were skipped: line 11: the label 'oops'" in outcome.stderr
+    assert "bad.svm: 3 rows were skipped: line 11: the label 'oops'" in outcome.stderr
     assert "line 302: its label is 7, and the labels are -1 and 1" in outcome.stderr
     again = fit(*arguments[1:], "--skip-bad", "--cache", tmp_path / "rows")
     assert again["skipped"] == 3

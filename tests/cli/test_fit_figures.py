@@ -116,7 +116,7 @@ def test_a_stray_carriage_return_is_named_and_can_be_skipped(table, tmp_path):
     assert wrong in complaint("fit", tmp_path / "a.csv", *options)
     outcome = onesfw("fit", tmp_path / "a.csv", *options, "--skip-bad")
     assert outcome.exit_code == 0, outcome.stderr
-    assert f"1 row was skipped: {wrong}" in outcome.stderr
+    assert f"a.csv: 1 row was skipped: {wrong}" in outcome.stderr
     assert "│   skipped" in outcome.stdout
 
 
@@ -152,3 +152,15 @@ def test_an_index_that_would_take_all_memory_is_refused(tmp_path, monkeypatch):
     text = complaint("fit", tmp_path / "a.svm", "--radius", 5, "--quiet")
     assert "--features: a model of 2,147,483,647 features takes 31 GB, and this machine has 8;" in text
     assert fit(tmp_path / "a.svm", "--radius", 5, "--features", 3, "--skip-bad")["skipped"] == 1
+
+
+def test_predict_tells_of_rows_that_it_left_out(table, tmp_path):
+    """With targets and without: a file of predictions that is shorter than the data is no surprise."""
+    fit(table, "--target", "y", "--loss", "squared", "--radius", 5, "--model", tmp_path / "m")
+    lines = [*table.read_text().splitlines()[:5], "x,true,red,1"]
+    for name, cut in (("whole.csv", lines), ("bare.csv", [line.rpartition(",")[0] for line in lines])):
+        (tmp_path / name).write_text("\n".join(cut) + "\n")
+        outcome = onesfw("predict", tmp_path / "m", tmp_path / name, "--skip-bad", "--out", tmp_path / "p.csv")
+        assert outcome.exit_code == 0, outcome.stderr
+        assert f"{name}: 1 row was skipped: line 6: column 'a': 'x' is not a finite number" in outcome.stderr
+        assert len((tmp_path / "p.csv").read_text().splitlines()) == 5

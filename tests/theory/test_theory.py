@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onesfw.algorithms import PRESETS
-from onesfw.theory import Bounds, Constants
+from onesfw.theory import Bounds, Constants, promises_from
 from onesfw.theory.bounds import CORRECTIONS, FORMS
 
 SETTINGS = tuple(PRESETS)
@@ -254,3 +254,16 @@ def test_mistakes_in_bounds():
         Bounds(bare).steps_for(0)
     with pytest.raises(ValueError, match="epsilon=1e-200 would take more than 1e300 steps"):
         Bounds(bare).steps_for(1e-200)
+
+
+@pytest.mark.parametrize(
+    ("constants", "options", "error", "words"),
+    [
+        (3, {}, TypeError, "constants must be a Constants"),
+        (None, {"steps": 0}, ValueError, "steps must be a finite number of at least 1"),
+        (None, {"epsilon": 0.0}, ValueError, "epsilon must be a finite number above 0"),
+    ],
+)
+def test_promises_from_names_what_is_wrong(constants, options, error, words):
+    with pytest.raises(error, match=words):
+        promises_from(constants or OBLIVIOUS, **options)

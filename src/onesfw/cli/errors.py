@@ -12,7 +12,8 @@ from typing import Any
 
 import typer
 
-INTERRUPTED = 130
+from onesfw.engine.interrupts import INTERRUPTED
+
 MISTAKE = 2
 BROKEN_DOWN = 1
 

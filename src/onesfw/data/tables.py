@@ -21,7 +21,7 @@ from onesfw.data.store import StoreError
 ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
 ENTRIES = 1 << 20
 BUFFER = 1 << 20  # bytes of a column that are read at once; by default it is read whole
-OPEN = "a value holds a line break, or a quote is left open; a row must stand in one line"
+OPEN = "a value holds a line break, or a quote is left open; a row must stand in one line; Parquet takes any value"
 WORDS = "words"  # the kind of a column that is hashed or one-hot, before it is known which
 
 

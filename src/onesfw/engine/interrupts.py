@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import sys
 import threading
@@ -11,6 +12,10 @@ from contextlib import contextmanager
 from types import FrameType
 
 AGAIN_SECONDS = 0.05  # after which a dropped KeyboardInterrupt is raised again
+GRACE_SECONDS = 1.0  # in which a command may end by itself after a Ctrl-C
+INTERRUPTED = 130  # the exit code
+
+taken = threading.Event()  # a run has the last Ctrl-C for a wish, and ends by itself
 
 
 @contextmanager
@@ -28,6 +33,7 @@ def catch_interrupt() -> Iterator[threading.Event]:
 
     def note(number: int, frame: FrameType | None) -> None:
         wished.set()
+        taken.set()
         signal.signal(signal.SIGINT, before)
 
     signal.signal(signal.SIGINT, note)
@@ -61,3 +67,29 @@ def keep_interrupts() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook
+
+
+def end_on_interrupt() -> None:
+    """From now on a Ctrl-C that no run takes for a wish ends the program within a second, whatever it is doing.
+
+    Python handles a signal between two of its own instructions: not while XLA compiles or a library is loaded, and a
+    KeyboardInterrupt may be swallowed by what it hits. The number of the signal comes through a pipe at once, to a
+    thread that needs none of this. Files are written whole or not at all, so that nothing is torn.
+    """
+    if os.name != "posix":
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=watch, args=(reader,), daemon=True).start()
+
+
+def watch(reader: int) -> None:
+    """End the program for each Ctrl-C that comes through the pipe and is not taken in time."""
+    while numbers := os.read(reader, 1):
+        if numbers[0] != signal.SIGINT:
+            continue
+        if not taken.wait(GRACE_SECONDS):
+            os.write(2, b"onesfw: interrupted\n")
+            os._exit(INTERRUPTED)
+        taken.clear()

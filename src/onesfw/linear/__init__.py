@@ -9,10 +9,11 @@ from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import DEFAULT_SCHEDULE, Evaluation, Learner, Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES, Loss
 from onesfw.linear.model import LinearModel, Training
+from onesfw.linear.notices import DataWarning
 from onesfw.linear.path import RadiusPath, radius_path
 from onesfw.linear.prediction import Predictions, predict
 from onesfw.linear.scores import Scores
-from onesfw.linear.streaming import DataWarning, train
+from onesfw.linear.streaming import train
 
 __all__ = [
     "CONSTRAINTS",

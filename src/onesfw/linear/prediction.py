@@ -19,6 +19,7 @@ from onesfw.data.prepare import Prepared, ReadOptions, Source, inputs_of, open_t
 from onesfw.data.sources import Blocks, RowsFrom, as_input
 from onesfw.files import whole_file
 from onesfw.linear.model import LinearModel
+from onesfw.linear.notices import tell_skipped
 from onesfw.linear.scores import Counting, Scores
 from onesfw.trees import HostArray, Json
 from onesfw.trees import Rows as RowsLike
@@ -43,6 +44,7 @@ def score(model: LinearModel, source: RowsFrom, options: ReadOptions) -> Scores:
         counting.count(model_margins(model, rows), values)
     if not counting.rows:
         raise ValueError(f"{source.name} holds no rows to test on")
+    tell_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
     return counting.scores(opened.bad.count)
 
 
@@ -62,6 +64,7 @@ class Predictions:
         margins: ⟨a, x⟩ + intercept, a column a label where there are more than two; None where they went to a file.
         probabilities: of the second label, or of each; None where they were not asked for or went to a file.
         scores: how good they are, where the file has targets.
+        skipped: rows that could not be read, and have no prediction.
 
     Example:
         >>> import numpy as np
@@ -77,6 +80,7 @@ class Predictions:
     margins: HostArray | None = None
     probabilities: HostArray | None = None
     scores: Scores | None = None
+    skipped: int = 0
 
 
 def predict(
@@ -101,7 +105,7 @@ def predict(
         format: "libsvm", "csv" or "parquet"; None to go by the first bytes and the name.
         delimiter: what separates the values of a CSV text.
         header: whether a CSV text begins with the columns' names.
-        skip_bad: leave out rows that cannot be read; their number is `scores.skipped`.
+        skip_bad: leave out rows that cannot be read; their number is `skipped`.
 
     Returns:
         The predictions, or only their number and scores where they were written.
@@ -138,7 +142,7 @@ def predict(
             raise ValueError(f"{opened.bad.name} holds no rows")
         count = len(columns[0])
         chances = columns[2] if probabilities else None
-        return Predictions(count, columns[0], columns[1], chances, finished(counting, opened))
+        return Predictions(count, columns[0], columns[1], chances, finished(counting, opened), opened.bad.count)
     place: AbstractContextManager[IO[bytes]]
     if isinstance(out, str | os.PathLike):
         taken = {os.path.realpath(part.path) for part in inputs_of(rows)} | (
@@ -156,11 +160,12 @@ def predict(
             count += size
         if not count:
             raise ValueError(f"{opened.bad.name} holds no rows")
-    return Predictions(count, scores=finished(counting, opened))
+    return Predictions(count, scores=finished(counting, opened), skipped=opened.bad.count)
 
 
 def finished(counting: Counting | None, opened: Source) -> Scores | None:
-    """The scores, where there are some."""
+    """The scores, where there are some; rows that were left out are told of."""
+    tell_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
     return None if counting is None or not counting.rows else counting.scores(opened.bad.count)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,24 +31,11 @@ from onesfw.linear.examples import examples
 from onesfw.linear.learner import DEFAULT_SCHEDULE, Learner, Settings
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.model import LinearModel, Training, package_versions
+from onesfw.linear.notices import tell, tell_skipped
 from onesfw.linear.prediction import PathLike, Rows, score
 from onesfw.linear.training import Piece, Progress, learn_passes, resumed
 from onesfw.progress import PassesBar
 from onesfw.schedules import PRESETS
-
-
-class DataWarning(UserWarning):
-    """Rows were skipped, a cache was written anew, or a file that was asked for could not be written or tested on.
-
-    Example:
-        >>> import warnings
-        >>> from onesfw.linear import DataWarning
-        >>> with warnings.catch_warnings():
-        ...     warnings.simplefilter("error", DataWarning)  # to end a program at the first one
-        ...     warnings.warn("3 rows were skipped", DataWarning)
-        Traceback (most recent call last):
-        onesfw.linear.streaming.DataWarning: 3 rows were skipped
-    """
 
 
 def train(
@@ -325,9 +311,7 @@ def run(
             )  # fmt: skip
     if not learner.steps:
         raise KeyboardInterrupt("interrupted before a row was learnt")
-    if passes.bad_examples:
-        were = "row was" if record.skipped == 1 else "rows were"
-        tell(f"{record.skipped:,} {were} skipped: " + "; ".join(passes.bad_examples))
+    tell_skipped(rows.name, passes.bad_examples, record.skipped)
     several = settings.models > 1
     model = LinearModel(
         learner.coefs if several else learner.coef,
@@ -398,8 +382,3 @@ def expected(progress: Progress, passes: int, size: int | None) -> float | None:
     if size and progress.position[-2]:
         return passes * progress.rows * max(1.0, size / progress.position[-2])
     return None
-
-
-def tell(text: str) -> None:
-    """Warn."""
-    warnings.warn(text, DataWarning, stacklevel=3)

@@ -214,6 +214,11 @@ def promises_from(
         >>> rows[0].bound < rows[1].bound, rows[0].steps_for_epsilon > 1
         (True, True)
     """
+    if not isinstance(constants, Constants):
+        raise TypeError(f"constants must be a Constants, as `estimate` gives it, got {constants!r:.200}")
+    steps = whole_number(steps, "steps", 1)
+    if epsilon is not None:
+        epsilon = number(epsilon, "epsilon", 0, strict=True)
     found = []
     for score in (True,) if constants.oblivious else (True, False):
         for form in FORMS:

@@ -1,0 +1,139 @@
+"""Ctrl-C on the real program at random moments: exit code 130, whole output or none, within 2 seconds.
+
+    python benchmarks/interrupts.py [--moments 50] [--seed 0]
+
+Commands in turn, each started anew: `solve`, `fit`, `select`, `list`; SIGINT comes at a random moment of the time that
+the command takes when it is left alone, so that it hits the start of Python, the imports, the compilation, the run and
+the output alike. What may happen: the program is over before (code 0); or it ends with 130 (before Python is up, by the
+signal itself, which a shell shows as 130 too), and what it printed is nothing or one whole JSON object, the files
+that it was to write are not there or can be read, and no traceback is shown. Seconds are counted from the signal to the
+end, on the clock and of the program's own processor time: on a busy machine the clock tells how busy it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_SECONDS = 2.0
+PROGRAM = [sys.executable, "-m", "onesfw"]
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """One command that was interrupted."""
+
+    command: str
+    moment: float
+    code: int
+    clock: float
+    """Seconds from the signal to the end."""
+    processor: float
+    """Of these, the program's own."""
+    wrong: str = ""
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """A command of each kind, with what it writes in the folder."""
+    rng = random.Random(0)
+    rows = [f"{i % 2} 1:{rng.random():.3f} 2:{rng.random():.3f}" for i in range(2_000)]
+    (folder / "rows.svm").write_text("\n".join(rows) + "\n")
+    table = ["a,b", *(f"{rng.random():.3f},{rng.random():.3f}" for _ in range(300))]
+    (folder / "table.csv").write_text("\n".join(table) + "\n")
+    model, chosen = str(folder / "model"), str(folder / "chosen.csv")
+    return {
+        "solve": ["solve", "logistic", "--steps", "2000000", "--json", "--quiet"],
+        "fit": ["fit", str(folder / "rows.svm"), "--radius", "5", "--passes", "1000", "--json", "--model", model],
+        "select": ["select", str(folder / "table.csv"), "--k", "5", "--steps", "50000", "--json", "--out", chosen],
+        "list": ["list"],
+    }
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def interrupted(name: str, words: list[str], moment: float, folder: Path) -> Interrupted:
+    """Start a command, send SIGINT at that moment, and judge how it ends."""
+    for path in (folder / "model", folder / "chosen.csv"):
+        path.unlink(missing_ok=True)
+    with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
+        process = subprocess.Popen([*PROGRAM, *words], stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+        time.sleep(moment)
+        before = processor_seconds(process.pid)  # of a process that has ended too, until it is waited for
+        begun = time.monotonic()
+        os.kill(process.pid, signal.SIGINT)
+        _, status, used = os.wait4(process.pid, 0)
+        clock = time.monotonic() - begun
+        process.returncode = code = os.waitstatus_to_exitcode(status)
+    wrong = complaint(name, code, (folder / "out").read_text(), (folder / "err").read_text(), folder)
+    return Interrupted(name, moment, code, clock, used.ru_utime + used.ru_stime - before, wrong)
+
+
+def complaint(name: str, code: int, out: str, err: str, folder: Path) -> str:
+    """What is wrong with how a command ended; nothing where all is well."""
+    if code not in (0, 130, -signal.SIGINT):
+        return f"exit code {code}: {err[-300:]}"
+    if "Traceback" in err and "onesfw" in err:  # Python's own start shows one, before it knows of us
+        return f"a traceback: {err[-300:]}"
+    if out and name != "list":
+        try:
+            json.loads(out)
+        except ValueError:
+            return f"no whole JSON: {out[:100]}"
+    elif not out and code == 0:
+        return "nothing printed"
+    if (folder / "model").exists():
+        from onesfw.linear import LinearModel
+
+        LinearModel.load(folder / "model")
+    if (folder / "chosen.csv").exists() and len((folder / "chosen.csv").read_text().splitlines()) != 6:
+        return "a part of the chosen rows"
+    return ""
+
+
+def campaign(moments: int, seed: int, folder: Path) -> Iterator[Interrupted]:
+    """Interrupt commands in turn at so many moments in all."""
+    rng, kinds = random.Random(seed), commands(folder)
+    lasted: dict[str, float] = {}
+    for place in range(moments):
+        name, words = list(kinds.items())[place % len(kinds)]
+        if name not in lasted:
+            begun = time.monotonic()
+            subprocess.run([*PROGRAM, *words], capture_output=True, check=True)
+            lasted[name] = time.monotonic() - begun
+        yield interrupted(name, words, rng.uniform(0, lasted[name]), folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--moments", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = []
+        for one in campaign(options.moments, options.seed, Path(folder)):
+            found.append(one)
+            print(one, flush=True)
+    codes = Counter(one.code for one in found)
+    clock, own = max(one.clock for one in found), max(one.processor for one in found)
+    print(f"{len(found)} moments, exit codes {dict(codes)}; to the end at most {clock:.2f} s, own time {own:.2f} s")
+    wrong = [one for one in found if one.wrong or one.processor > MOST_SECONDS]
+    sys.exit("\n".join(map(str, wrong)) or 0)
+
+
+if __name__ == "__main__":
+    main()

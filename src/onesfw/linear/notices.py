@@ -1,0 +1,31 @@
+"""What a user should hear of his data although the work goes on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+
+class DataWarning(UserWarning):
+    """Rows were skipped, a cache was written anew, or a file that was asked for could not be written or tested on.
+
+    Example:
+        >>> import warnings
+        >>> from onesfw.linear import DataWarning
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", DataWarning)  # to end a program at the first one
+        ...     warnings.warn("3 rows were skipped", DataWarning)
+        Traceback (most recent call last):
+        onesfw.linear.notices.DataWarning: 3 rows were skipped
+    """
+
+
+def tell(text: str) -> None:
+    """Warn."""
+    warnings.warn(text, DataWarning, stacklevel=3)
+
+
+def tell_skipped(name: str, examples: Sequence[str], count: int) -> None:
+    """Warn of rows that were left out, with the first of them by their lines."""
+    if examples:
+        tell(f"{name}: {count:,} {'row was' if count == 1 else 'rows were'} skipped: " + "; ".join(examples))
