@@ -8,5 +8,15 @@ from onesfw.lowrank.completion import complete, radius_path
 from onesfw.lowrank.completion_path import CompletionPath
 from onesfw.lowrank.entry_scores import EntryScores
 from onesfw.lowrank.low_rank import LowRank
+from onesfw.lowrank.rating_files import Columns, Completed, complete_file
 
-__all__ = ["CompletionPath", "EntryScores", "LowRank", "complete", "radius_path"]
+__all__ = [
+    "Columns",
+    "Completed",
+    "CompletionPath",
+    "EntryScores",
+    "LowRank",
+    "complete",
+    "complete_file",
+    "radius_path",
+]
