@@ -171,8 +171,8 @@ def show(
     print(f"  {ENDINGS[done.model.status]}")
     if unknown:
         print(f"  {unknown:,} users were not known; their recommendations follow the items' biases")
-    for what, path in written.items():
-        print(f"{what}: {path}")
+    for what, place in written.items():
+        print(f"{what}: {place}")
     return code
 
 

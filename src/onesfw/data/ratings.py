@@ -87,9 +87,10 @@ def read_ratings(
             ours = isinstance(error, Unfit)
             bad.add(piece.place(row), str(error) if ours else piece.explain(row, error))
 
-        parts += salvage(
-            0, piece.count, lambda a, b, piece=piece: parse(piece.table(a, b), wanted, users, items, check), rejected
-        )
+        def parsed(first: int, last: int, piece: Piece = piece) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            return parse(piece.table(first, last), wanted, users, items, check)
+
+        parts += salvage(0, piece.count, parsed, rejected)
     if not parts:
         count = f" that can be read ({bad.count:,} bad ones were skipped)" if bad.count else ""
         raise ValueError(f"{file.name} holds no rows{count}")

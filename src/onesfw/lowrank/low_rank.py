@@ -79,10 +79,10 @@ class LowRank(Shown):
         ((4, 5), True)
     """
 
-    P: HostArray
-    Q: HostArray
-    row_bias: HostArray
-    col_bias: HostArray
+    P: HostArray = field(repr=False)
+    Q: HostArray = field(repr=False)
+    row_bias: HostArray = field(repr=False)
+    col_bias: HostArray = field(repr=False)
     mean: float
     loss: str
     radius: float
@@ -331,9 +331,9 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
     for name, size in (("row_labels", m), ("col_labels", n)):
         if labels[name] is not None and len(labels[name]) != size:
             raise ValueError("labels do not fit")
+    fields: dict[str, Json] = {**arrays, **content}
     return LowRank(
-        **arrays,
-        **content,
+        **fields,
         bounds=(-np.inf if low is None else float(low), np.inf if high is None else float(high)),
         path=None if path is None else CompletionPath.unpack(path, "path.", tensors),
         row_labels=None if labels["row_labels"] is None else tuple(labels["row_labels"]),

@@ -181,7 +181,8 @@ def observe(
     function = LOSSES[loss]
     ptr = np.zeros(m + 1, np.int64)
     np.cumsum(np.bincount(given.rows, minlength=m), out=ptr[1:])
-    cols, y = np.empty(len(given), np.int32), np.empty(len(given), dtype)
+    cols: HostArray = np.empty(len(given), np.int32)
+    y: HostArray = np.empty(len(given), dtype)
     place(given.rows, given.cols, given.values.astype(dtype, copy=False), ptr[:-1].copy(), cols, y)
     kept = merge(ptr, cols, y)
     if kept < len(given):

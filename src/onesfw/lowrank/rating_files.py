@@ -96,7 +96,8 @@ class Completed:
             ValueError, OSError: where the table has no such column, or the file cannot be written.
         """
         most = whole_number(k, "k", 1)
-        check_target(out)
+        target = os.fspath(out)
+        check_target(target)
         known = self.ratings.user_labels
         if users is None:
             names = list(known)
@@ -107,7 +108,7 @@ class Completed:
         numbers = {name: number for number, name in enumerate(known)}
         order = np.argsort(self.ratings.users, kind="stable")
         begin = np.searchsorted(self.ratings.users[order], np.arange(len(known) + 1))
-        with whole_file(out) as file:
+        with whole_file(target) as file:
             text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
             writer = csv.writer(text, lineterminator="\n")
             writer.writerow([column, "item", "place", "prediction"])
