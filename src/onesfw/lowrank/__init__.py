@@ -10,6 +10,7 @@ from onesfw.lowrank.entries_objective import Entries
 from onesfw.lowrank.entry_scores import EntryScores
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.rating_files import Columns, Completed, complete_file
+from onesfw.lowrank.trace_rows import TraceModel, train_rows
 
 __all__ = [
     "Columns",
@@ -18,7 +19,9 @@ __all__ = [
     "Entries",
     "EntryScores",
     "LowRank",
+    "TraceModel",
     "complete",
     "complete_file",
     "radius_path",
+    "train_rows",
 ]

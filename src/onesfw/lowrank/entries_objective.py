@@ -1,4 +1,4 @@
-"""F(X) = the mean of a loss over known entries of X, for the generic loop: every method runs on it, X is never dense."""
+"""F(X) = the mean of a loss over known entries of X, for the generic loop: every method runs on it, never dense."""
 
 from __future__ import annotations
 

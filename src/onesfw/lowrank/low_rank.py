@@ -333,7 +333,8 @@ def flatten(model: LowRank) -> tuple[list[tuple[jax.tree_util.GetAttrKey, HostAr
 
 def unflatten(rest: Rest, arrays: Iterable[HostArray]) -> LowRank:
     """The way back."""
-    return LowRank(**dict(zip(ARRAYS, arrays, strict=True)), **rest.fields)
+    found: dict[str, Json] = {**dict(zip(ARRAYS, arrays, strict=True)), **rest.fields}
+    return LowRank(**found)
 
 
 jax.tree_util.register_pytree_with_keys(LowRank, flatten, unflatten)
