@@ -1,55 +1,109 @@
-"""Speed on an accelerator: one run, and many replicates of it under `vmap`.
+"""Speed on an accelerator: one run, many replicates, and a sweep, by the persistent kernel and by XLA's loop.
 
-    python benchmarks/accelerator.py [--replicates 16384]
+    python benchmarks/accelerator.py [--runs 16384] [--quick]
 
-Dense logistic loss over an l1 ball, float32, d = 1,000. Prints microseconds a step for one run, one-sample iterations
-a second for all replicates together, and whether their mean suboptimality agrees with that of single runs.
+Dense logistic loss over an l1 ball, float32, n = 5,000 rows. Prints one-sample iterations a second for many runs
+together and microseconds a step for one, for both loops; whether the mean values of both agree; and the seconds of a
+sweep of 100 radii × 10 folds × 16 seeds with its evaluation.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from dense_logistic import logistic, ours, problem
+from dense_logistic import logistic, problem
 
 import onesfw as fw
+from onesfw.engine.programs import KERNEL_VARIABLE
+
+RADIUS = 5.0
+
+
+def values(points: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """F of each point, in float64."""
+    margins = np.asarray(points, np.float64) @ np.asarray(rows, np.float64).T
+    return np.logaddexp(0.0, -labels * margins).mean(1)
+
+
+def many(d: int, runs: int, steps: dict[str, int], schedule: str) -> None:
+    """Iterations a second, and the agreement of both loops."""
+    rows, labels = problem(d, 5_000, 0)
+    objective, ball = logistic(rows, labels), fw.sets.L1Ball(RADIUS, shape=d)
+    found = {}
+    for kernel in ("persistent", "xla"):
+        os.environ[KERNEL_VARIABLE] = kernel
+
+        def go(count: int) -> fw.Result:
+            return fw.minimize(
+                objective, ball, steps=count, algorithm=fw.one_sfw(schedule=schedule), evaluate=False, replicates=runs
+            )
+
+        go(10)
+        begun = time.perf_counter()
+        result = go(steps[kernel])
+        wall = time.perf_counter() - begun
+        work = runs * steps[kernel] / 1e6
+        excess = float(np.abs(result.x).astype(np.float64).sum(1).max()) / RADIUS - 1
+        print(
+            f"d = {d:>5,}, {runs:,} runs, {schedule}, {result.kernel:>10}: {work / float(np.max(result.seconds)):8.1f} "
+            f"million iterations a second in the loop, {work / wall:8.1f} with everything; norm + {excess:.0e}",
+            flush=True,
+        )
+        found[kernel] = values(go(min(steps.values())).x[:2_000], rows, labels)
+    error = np.sqrt(sum(part.var(ddof=1) / len(part) for part in found.values()))
+    means = [part.mean() for part in found.values()]
+    print(f"    mean values {means[0]:.6f} and {means[1]:.6f}: {abs(means[0] - means[1]) / error:.1f} standard errors")
+
+
+def one(d: int, steps: int) -> None:
+    """Microseconds a step of one run."""
+    objective, ball = logistic(*problem(d, 5_000, 0)), fw.sets.L1Ball(RADIUS, shape=d)
+    for kernel, count in (("persistent", steps), ("xla", steps // 5)):
+        os.environ[KERNEL_VARIABLE] = kernel
+        algorithm = fw.one_sfw(schedule="paper")
+        fw.minimize(objective, ball, steps=1_000, algorithm=algorithm, evaluate=False)
+        begun = time.perf_counter()
+        result = fw.minimize(objective, ball, steps=count, algorithm=algorithm, evaluate=False)
+        seconds = time.perf_counter() - begun
+        print(f"d = {d:>5,}, one run, {result.kernel:>10}: {seconds / count * 1e6:.2f} µs a step", flush=True)
+
+
+def swept(radii: int, folds: int, seeds: int, steps: int, schedule: str) -> None:
+    """Seconds of a sweep with everything: checks, compilation, runs, evaluation and validation."""
+    os.environ.pop(KERNEL_VARIABLE, None)
+    rows, labels = problem(1_000, 5_000, 0)
+    sets = [fw.sets.L1Ball(r, shape=1_000) for r in np.geomspace(0.5, 50, radii)]
+    begun = time.perf_counter()
+    found = fw.sweep(
+        logistic(rows, labels), sets, steps=steps, rows=fw.rows.folds(5_000, folds), replicates=seeds,
+        algorithm=fw.one_sfw(schedule=schedule),
+    )  # fmt: skip
+    seconds = time.perf_counter() - begun
+    excess = float((np.abs(found.x).astype(np.float64).sum(-1).max((1, 2)) / found.at).max()) - 1
+    print(
+        f"sweep of {radii} radii × {folds} folds × {seeds} seeds, {steps:,} steps each, {schedule}, {found.kernel}: "
+        f"{seconds:.1f} s; best radius {found.best().at:.3g}; norm exceeded by {excess:.0e}",
+        flush=True,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Speed of the loop on an accelerator.")
-    parser.add_argument("--replicates", type=int, default=16_384)
-    parser.add_argument("--steps", type=int, default=2_000)
+    parser.add_argument("--runs", type=int, default=16_384)
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the steps, to see that all of it runs")
     options = parser.parse_args()
     print(f"onesfw {fw.__version__}, jax {jax.__version__}, {jax.devices()[0].device_kind}")
-    rows, labels = problem(1_000, 5_000, 0)
-    objective = logistic(rows, labels)
-
-    ours(objective, 5.0, 1_000)
-    begun = time.perf_counter()
-    ours(objective, 5.0, 20_000)
-    print(f"one run: {(time.perf_counter() - begun) / 20_000 * 1e6:.1f} µs a step")
-
-    ours(objective, 5.0, 10, replicates=options.replicates)
-    begun = time.perf_counter()
-    many = ours(objective, 5.0, options.steps, replicates=options.replicates)
-    seconds = time.perf_counter() - begun
-    rate = options.replicates * options.steps / seconds
-    print(f"{options.replicates:,} replicates: {rate / 1e6:.1f} million one-sample iterations a second")
-
-    def values(points: np.ndarray) -> np.ndarray:
-        margins = np.asarray(points, np.float64) @ np.asarray(rows, np.float64).T
-        return np.logaddexp(0.0, -labels * margins).mean(1)
-
-    alone = values(np.stack([np.asarray(ours(objective, 5.0, options.steps, key=r).x) for r in range(8)]))
-    together = values(many.x[:2_000])
-    error = (alone.std() ** 2 / 8 + together.std() ** 2 / len(together)) ** 0.5
-    print(f"mean value of single runs {alone.mean():.5f}, of replicates {together.mean():.5f} (± {error:.5f})")
-    violation = float(np.max(np.abs(many.x).sum(1)) - 5.0)
-    print(f"largest violation of the l1 norm: {violation:.1e}; all finite: {bool(jnp.all(jnp.isfinite(many.x)))}")
+    part = 100 if options.quick else 1
+    for d, steps in ((100, 50_000), (1_000, 20_000), (4_000, 4_000)):
+        many(d, options.runs, {"persistent": steps // part, "xla": steps // 20 // part}, "paper")
+    many(1_000, options.runs, {"persistent": 20_000 // part, "xla": 1_000 // part}, "auto")
+    one(1_000, 500_000 // part)
+    for schedule in ("paper", "auto"):
+        swept(100, 10, 16, 100_000 // part, schedule)
 
 
 if __name__ == "__main__":

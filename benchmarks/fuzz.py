@@ -5,7 +5,7 @@
 
 Case i of a seed is the same on every machine (but for the order of entries in a safetensors header, and for what Orbax
 writes): a valid file, and in three cases of four some damage to it. What may happen: it is *read*, with the values of a
-plain parser where that can say (`fuzz_readers.py`), and with the very content that was saved where a checksum guards
+plain parser where that can say, and with the very content that was saved where a checksum guards
 it; or it is *refused* by a ValueError, TypeError or OSError that names the file, an option or a column. Whatever else
 is a failure: another exception, a warning, other values, a valid file refused, more than 2 GB, more than 10 seconds,
 the end of the process. Failures are printed, and kept in a folder where one is named.
@@ -35,10 +35,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fuzz_readers import READERS, Reader
+import fuzz_readers
+import fuzz_saves
+from fuzz_arguments import Arguments
+from fuzz_base import Reader
+
+READERS: list[Reader] = [*fuzz_readers.READERS, *fuzz_saves.READERS, Arguments()]
 
 MEMORY = 2 << 30  # bytes beyond what a worker has once it has imported everything
 SECONDS = 10
+MEMORY_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files are written through to the disk: waiting
 START = 120  # seconds that a worker may take to import and compile
 VALID, STRANGE = 0.25, 0.05  # the shares of files that are left as they are, and that are wrong in their meaning only
 WORDS = [
@@ -48,7 +54,7 @@ WORDS = [
 ]  # fmt: skip
 
 
-NAMED = re.compile(r"case\.|--[a-z]|column ['\"]|target")  # the file, an option, or what in the file is meant
+NAMED = re.compile(r"case\.|rows\.svm|--[a-z]|column ['\"]|target")  # the file, an option, or what in the file is meant
 
 
 class TooSlow(BaseException):
@@ -118,7 +124,9 @@ def tried(reader: Reader, whole: bytes, data: bytes, folder: Path) -> tuple[str,
         if not NAMED.search(message):
             return "failure", f"{type(error).__name__} names neither the file nor an option: {message[:200]}"
         if expected is not None or data == whole:
-            return "failure" if not reader.name.startswith(("forged", "arg")) else "refused", f"valid: {message[:200]}"
+            return "failure" if not reader.name.startswith(
+                ("forged", "arguments")
+            ) else "refused", f"valid: {message[:200]}"
         return "refused", message[:200]
     except TooSlow:
         return "failure", f"more than {SECONDS} seconds"
@@ -171,7 +179,7 @@ def work(seed: int, first: int, last: int, step: int, told: Path) -> None:
     limit_memory()
     signal.signal(signal.SIGALRM, too_slow)
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as place, open(told, "r+b", buffering=0) as file:
+    with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as place, open(told, "r+b", buffering=0) as file:
         folder = Path(place)
         for case in range(first, last, step):
             os.pwrite(file.fileno(), case.to_bytes(8, "little"), 0)

@@ -1,79 +1,22 @@
-"""What `fuzz.py` reads: each reader and loader with files that are valid, and a plain parser to compare with.
+"""The readers of data that `fuzz.py` tries: each with files that are valid, and a plain parser to compare with.
 
 A plain parser claims little: it returns None for whatever is not valid beyond doubt.
 """
 
 from __future__ import annotations
 
-import abc
 import ast
-import functools
 import gzip
 import io
 import random
 import re
-import shutil
-import string
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fuzz_base import Reader, clean, decimal
 
 NUMBER = re.compile(r"[+-]?\d{1,6}(\.\d{1,6})?")
-JUNK: list[Any] = [
-    None, True, -1, 0, 1, 3, 2**31, 2**63, 10**30, 0.5, -0.0, float("nan"), float("inf"), 1e-320, 1e308, "", "x", "3",
-    b"x", [], [1.0], [[1.0], [2.0, 3.0]], {"a": 1.0}, (2, 3), np.zeros((0, 3)), np.ones((2, 2)), np.array(3), 1j,
-    np.array([np.nan, 1.0]), np.array(["a"]), object(), range(3), {1, 2}, np.float32(2.0), [None], [-1, 5], np.eye(3),
-    lambda: 1,
-]  # fmt: skip
-
-
-class Reader(abc.ABC):
-    """A reader or loader under test."""
-
-    name: str
-    suffix = ""
-    share = 10
-    """How often it is tried, in relation to the others."""
-    sealed = False
-    """Whether a checksum guards the file: what is read must then be what was written."""
-
-    @abc.abstractmethod
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        """A valid file."""
-
-    @abc.abstractmethod
-    def read(self, path: Path) -> Any:
-        """What the library makes of a file, in a form that can be compared."""
-
-    def strange(self, rng: random.Random, whole: bytes) -> bytes:
-        """A file that is wrong in its meaning rather than in its bytes; the valid one where there is no such thing."""
-        return whole
-
-    def expect(self, data: bytes) -> Any:
-        """What a plain parser makes of a file; None where it cannot say."""
-        return None
-
-
-def decimal(rng: random.Random) -> str:
-    """A number in digits that single precision and every parser agree on."""
-    return rng.choice([str(rng.randint(-99, 99)), f"{rng.randint(-9, 9)}.{rng.choice(['5', '25', '125', '0'])}"])
-
-
-def clean(data: bytes) -> str | None:
-    """A text without anything that readers may differ about; it may be compressed."""
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except Exception:
-            return None
-    try:
-        text = data.decode("ascii")
-    except UnicodeDecodeError:
-        return None
-    return text if all(letter in string.printable and letter not in "\r\x0b\x0c\"'" for letter in text) else None
 
 
 def options(**given: Any) -> Any:
@@ -273,7 +216,7 @@ class Npy(Reader):
             plain = set(header) == {"descr", "shape", "fortran_order"} and dtype.kind in "fiub" and dtype.itemsize <= 8
             if not (plain and dtype.str == header["descr"] and type(order) is bool and data[end - 1 : end] == b"\n"):
                 return None
-            if not (len(shape) == 2 and all(type(n) is int and 0 < n < 100 for n in shape)):
+            if not (type(shape) is tuple and len(shape) == 2 and all(type(n) is int and 0 < n < 100 for n in shape)):
                 return None
         except Exception:
             return None
@@ -323,255 +266,4 @@ class Edges(Reader):
         return pairs if any(a != b for a, b in pairs) else None
 
 
-def a_model(rng: random.Random) -> Any:
-    """A small linear model."""
-    from onesfw.linear.model import LinearModel
-
-    coef = np.array([rng.choice([0.0, 0.0, 1.5, -2.0]) for _ in range(rng.randint(1, 12))])
-    labels = rng.choice([None, (0.0, 1.0), ("no", "yes")])
-    return LinearModel(coef, 0.5, "squared" if labels is None else "logistic", "l1", 3.0, labels)
-
-
-def model_parts(model: Any) -> Any:
-    """A model in a form that can be compared."""
-    return [model.coef.tolist(), model.intercept, model.loss, model.constraint, model.radius, model.labels]
-
-
-class Model(Reader):
-    """A saved linear model."""
-
-    name, suffix, sealed = "model", ".model", True
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        a_model(rng).save(folder / "made")
-        return (folder / "made").read_bytes()
-
-    def read(self, path: Path) -> Any:
-        from onesfw.linear.model import LinearModel
-
-        return model_parts(LinearModel.load(path))
-
-
-class ForgedModel(Model):
-    """A model whose fields make no sense, under a right checksum: refused, or one that predicts."""
-
-    name, share, sealed = "forged model", 5, False
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        from onesfw.files import read_tensors, write_tensors
-        from onesfw.linear.model import FORMAT, VERSION
-
-        a_model(rng).save(folder / "made")
-        content, tensors = read_tensors(folder / "made", FORMAT, VERSION, "model")
-        forge(rng, content, tensors)
-        write_tensors(folder / "made", FORMAT, VERSION, content, tensors)
-        return (folder / "made").read_bytes()
-
-    def read(self, path: Path) -> Any:
-        from onesfw.linear import CONSTRAINTS, LOSSES
-        from onesfw.linear.model import LinearModel
-
-        model = LinearModel.load(path)
-        assert str(model.loss) in LOSSES, f"unknown loss {model.loss!r}"
-        assert str(model.constraint) in CONSTRAINTS, f"unknown constraint {model.constraint!r}"
-        assert np.isfinite(model.coef).all(), "a coefficient is not finite"
-        assert np.isfinite([model.intercept, model.radius]).all(), "the intercept or the radius is not finite"
-        model.predict(np.zeros((2, model.n_features)))
-        return model_parts(model)
-
-
-def forge(rng: random.Random, content: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
-    """Change a field or a tensor."""
-    if rng.random() < 0.3:
-        name = rng.choice(sorted(tensors))
-        array = tensors[name].copy()
-        if array.size and rng.random() < 0.7:
-            array.flat[rng.randrange(array.size)] = rng.choice(
-                [-1, 10**6] if array.dtype.kind == "i" else [np.nan, np.inf]
-            )
-        tensors[name] = array if rng.random() < 0.7 else array[:-1]
-        return
-    plain = [None, True, -1, 0, 2**40, 0.5, "", "x", "logistic", [], ["a", "b"], [1, [2]], {}, {"a": 1}, "nan"]
-    content[rng.choice(sorted(content))] = rng.choice(plain)
-
-
-@functools.cache
-def a_result() -> Any:
-    """A small result."""
-    import jax.numpy as jnp
-
-    import onesfw as fw
-
-    objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.eye(3, dtype=np.float32))
-    return fw.minimize(objective, fw.sets.L2Ball(1.0), np.zeros(3, np.float32), steps=10, every=[5, 10])
-
-
-class SavedResult(Reader):
-    """A saved result."""
-
-    name, suffix, sealed = "result", ".result", True
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        a_result().save(folder / "made")
-        return (folder / "made").read_bytes()
-
-    def read(self, path: Path) -> Any:
-        import onesfw as fw
-
-        result = fw.Result.load(path)
-        return [np.asarray(result.x).tolist(), result.steps, result.value, result.trace.value.tolist()]
-
-
-class ForgedResult(SavedResult):
-    """A result whose fields make no sense, under a right checksum: refused, or one that prints."""
-
-    name, share, sealed = "forged result", 5, False
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        from onesfw.files import read_tensors, write_tensors
-        from onesfw.results.result_file import FORMAT, VERSION
-
-        a_result().save(folder / "made")
-        content, tensors = read_tensors(folder / "made", FORMAT, VERSION, "result")
-        forge(rng, content, tensors)
-        write_tensors(folder / "made", FORMAT, VERSION, content, tensors)
-        return (folder / "made").read_bytes()
-
-    def read(self, path: Path) -> Any:
-        import onesfw as fw
-
-        return str(type(fw.Result.load(path)))
-
-
-class Cache(Reader):
-    """A row cache."""
-
-    name, suffix, sealed = "cache", ".cache", True
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        import scipy.sparse as sp
-
-        from onesfw.data.cache import CacheWriter
-        from onesfw.data.chunks import Chunk
-
-        path = folder / "made.cache"
-        path.unlink(missing_ok=True)
-        writer = CacheWriter(path)
-        for end in range(1, rng.randint(2, 4)):
-            rows = sp.csr_matrix(np.array([[rng.choice([0.0, 1.0, 2.5]) for _ in range(4)] for _ in range(3)], "f4"))
-            writer.add(Chunk(rows, np.array([1.0, 0.0, 1.0]), (100 * end, 3 * end)))
-        writer.commit({"file": "x"}, {"encoding": {"n_features": 4}, "labels": None, "names": []}, 0, np.float32)
-        return path.read_bytes()
-
-    def read(self, path: Path) -> Any:
-        from onesfw.data.cache import RowCache
-
-        return [[chunk.targets.tolist(), chunk.rows.toarray().tolist()] for chunk in RowCache(path).chunks()]
-
-
-class Saves(Reader):
-    """A checkpoint of the engine: one of its files is damaged, and the same call is made again."""
-
-    name, suffix, share, sealed = "checkpoint", ".run", 1, True
-
-    def __init__(self) -> None:
-        self.home: tempfile.TemporaryDirectory[str] | None = None
-        self.kept = self.damaged = Path()
-
-    def call(self, folder: Path) -> Any:
-        import jax.numpy as jnp
-
-        import onesfw as fw
-
-        objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.eye(3, dtype=np.float32))
-        ball, x0 = fw.sets.L2Ball(1.0), np.zeros(3, np.float32)
-        return fw.minimize(objective, ball, x0, steps=10, evaluate=False, checkpoint=folder).x.tolist()
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        if self.home is None:
-            self.home = tempfile.TemporaryDirectory()
-            self.kept = Path(self.home.name) / "run"
-            self.call(self.kept)
-        self.damaged = rng.choice(sorted(path for path in self.kept.rglob("*") if path.is_file()))
-        return self.damaged.read_bytes()
-
-    def read(self, path: Path) -> Any:
-        data = path.read_bytes()
-        path.unlink()
-        shutil.copytree(self.kept, path)
-        (path / self.damaged.relative_to(self.kept)).write_bytes(data)
-        return self.call(path)
-
-
-def constructors() -> dict[str, Callable[[Any], Any]]:
-    """Calls with one argument of a problem left open."""
-    import onesfw as fw
-    from onesfw import sets
-    from onesfw import submodular as sm
-
-    one_argument = ("L1Ball", "L2Ball", "LInfBall", "Simplex", "SubSimplex", "NuclearBall", "SpectralBall",
-                    "Spectrahedron", "Birkhoff", "Permutahedron", "VertexHull", "Product")  # fmt: skip
-    found: dict[str, Callable[[Any], Any]] = {name: getattr(sets, name) for name in one_argument}
-    found |= {
-        "Box": lambda v: sets.Box(0.0, v),
-        "Knapsack": lambda v: sets.Knapsack(v, 1.0),
-        "KSparse": lambda v: sets.KSparse(v, 1.0),
-        "GroupBall": lambda v: sets.GroupBall(v, 1.0),
-        "Polytope": lambda v: sets.Polytope(v, [1.0, 1.0], bounds=(0, 1)),
-        "FiniteSum": lambda v: fw.FiniteSum(lambda x, row: x @ row, v),
-        "Expectation": lambda v: fw.Expectation(v, lambda key: 0.0),
-        "zoo.get": fw.zoo.get,
-        "one_sfw": fw.one_sfw,
-        "one_sfw rho": lambda v: fw.one_sfw(rho=v),
-        "momentum_sfw batch": lambda v: fw.momentum_sfw(batch=v),
-        "Coverage": sm.Coverage,
-        "FacilityLocation": sm.FacilityLocation,
-        "FeatureBased": sm.FeatureBased,
-        "LogDet": sm.LogDet,
-        "Influence": lambda v: sm.Influence(v, 0.1),
-        "UniformMatroid": lambda v: sm.UniformMatroid(5, v),
-        "PartitionMatroid": lambda v: sm.PartitionMatroid(v, 1),
-        "LaminarMatroid": lambda v: sm.LaminarMatroid(3, v, [1]),
-        "GraphicMatroid": sm.GraphicMatroid,
-        "LinearMatroid": sm.LinearMatroid,
-        "TransversalMatroid": lambda v: sm.TransversalMatroid(3, v),
-    }
-    return found
-
-
-class Arguments(Reader):
-    """Arguments of a problem: the file is a number that chooses them."""
-
-    name, suffix, share = "arguments", ".call", 10
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        return str(rng.randrange(2**32)).encode()
-
-    def read(self, path: Path) -> Any:
-        rng = random.Random(path.read_bytes())
-        calls = constructors()
-        name, value = rng.choice(sorted(calls)), self.value(rng)
-        try:
-            calls[name](value)
-        except (ValueError, TypeError) as error:
-            if not str(error).strip():
-                raise AssertionError(f"{name}({value!r}) fails without a message") from error
-            raise ValueError(f"{path}: {error}") from error
-        except Exception as error:
-            raise AssertionError(f"{name}({value!r}): {type(error).__name__}: {error}") from error
-        return None
-
-    def value(self, rng: random.Random) -> Any:
-        """Something that a user might pass by mistake."""
-        kind = rng.random()
-        if kind < 0.6:
-            return rng.choice(JUNK)
-        if kind < 0.8:
-            return [rng.choice(JUNK) for _ in range(rng.randint(1, 3))]
-        return np.array([[rng.choice([-1.0, 0.0, 1.0, 1e300, np.nan]) for _ in range(2)] for _ in range(2)])
-
-
-READERS: list[Reader] = [
-    Libsvm(), Csv(), Table(), Parquet(), Npy(), Edges(), Model(), ForgedModel(), SavedResult(), ForgedResult(), Cache(),
-    Saves(), Arguments(),
-]  # fmt: skip
+READERS: list[Reader] = [Libsvm(), Csv(), Table(), Parquet(), Npy(), Edges()]

@@ -142,10 +142,19 @@ def write_data(folder: Path) -> None:
 class Server:
     """A process that starts runs, one at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         here = str(Path(__file__).parent)
+        # Compiled programs are kept: the run that is left alone makes them, and those that are killed begin at once.
+        kept = {
+            "JAX_COMPILATION_CACHE_DIR": str(folder / "programs"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER.format(here=here)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", SERVER.format(here=here)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | kept,
         )
 
     def start(self, kind: str, folder: Path, interval: float, chunk: float) -> int:
@@ -181,7 +190,7 @@ def campaign(
     kills: int, seed: int, folder: Path, report: Callable[[str], Any] | None = None, kinds: Sequence[str] = KINDS
 ) -> tuple[int, int]:
     """Kill runs `kills` times in all; (kills, runs that ended bit-identical). Raises where one did not."""
-    rng, server = random.Random(seed), Server()
+    rng, server = random.Random(seed), Server(folder)
     write_data(folder)
     expected: dict[str, str] = {}
     killed = runs = 0

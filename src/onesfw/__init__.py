@@ -26,11 +26,14 @@ if TYPE_CHECKING:
         svfw,
         svrf,
     )
+    from onesfw.engine import rows
     from onesfw.engine.solve import maximize, minimize
+    from onesfw.engine.sweeps import sweep
     from onesfw.linear.path import radius_path
     from onesfw.objectives import Expectation, FiniteSum, NonOblivious
     from onesfw.results.result import Result
     from onesfw.results.status import Status
+    from onesfw.results.sweep import Sweep
     from onesfw.results.trace import Trace
     from onesfw.submodular.extension import MultilinearExtension
     from onesfw.submodular.select import select
@@ -47,6 +50,7 @@ __all__ = [
     "Result",
     "Selection",
     "Status",
+    "Sweep",
     "Trace",
     "experiments",
     "frank_wolfe",
@@ -61,6 +65,7 @@ __all__ = [
     "online_fw",
     "projected_sgd",
     "radius_path",
+    "rows",
     "saga_fw",
     "scg_plus_plus",
     "select",
@@ -71,14 +76,17 @@ __all__ = [
     "submodular",
     "svfw",
     "svrf",
+    "sweep",
     "theory",
     "zoo",
 ]
 
 _ROOMS = ("experiments", "linear", "lowrank", "sets", "submodular", "theory", "zoo")
 _HOMES = {
+    "Sweep": "results.sweep",
     "maximize": "engine.solve",
     "minimize": "engine.solve",
+    "sweep": "engine.sweeps",
     "radius_path": "linear.path",
     "Expectation": "objectives",
     "FiniteSum": "objectives",
@@ -96,6 +104,8 @@ def __getattr__(name: str) -> object:
     """A public name, from the room it lives in; the recipes live in `algorithms`."""
     if name not in __all__:
         raise AttributeError(f"module 'onesfw' has no attribute {name!r}")
+    if name == "rows":
+        return import_module("onesfw.engine.rows")
     if name in _ROOMS:
         return import_module(f"onesfw.{name}")
     value = getattr(import_module(f"onesfw.{_HOMES.get(name, 'algorithms')}"), name)

@@ -113,3 +113,16 @@ def whole_number(value: object, argument: str, least: int, most: int | None = No
         raise ValueError(f"{named(argument)} must be at most {most:,}, got {value!r}")
     assert isinstance(value, REAL)  # as `number` found; an integer beyond 2⁵³ keeps its last digits
     return int(value)
+
+
+def subsets(family: object, n: int, name: str) -> list[list[int]]:
+    """Sets of the whole numbers below n, each sorted; a sentence where they are something else."""
+    message = f"{name}: family must be a list of sets of whole numbers, such as [[0, 1], [2]], got {family!r:.200}"
+    if not isinstance(family, Iterable) or (isinstance(family, np.ndarray) and family.ndim == 0):
+        raise TypeError(message)
+    found = []
+    for members in family:
+        if not isinstance(members, Iterable) or (isinstance(members, np.ndarray) and members.ndim != 1):
+            raise TypeError(message)
+        found.append(sorted({whole_number(i, "family", 0, n - 1) for i in members}))
+    return found

@@ -109,3 +109,11 @@ def describe(tree: Tree) -> str:
     if len(leaves) == 1 and jax.tree_util.treedef_is_leaf(jax.tree.structure(tree)):
         return str(tuple(leaves[0].shape))
     return str(jax.tree.map(lambda leaf: tuple(leaf.shape), tree))
+
+
+def as_array(value: object, name: str) -> HostArray:
+    """NumPy's array of a value; a sentence where lists of different lengths make none."""
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError):
+        raise ValueError(f"{name} must be an array, and its rows have different lengths") from None

@@ -9,7 +9,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import fuzz
-from fuzz_readers import READERS, Csv, Libsvm, Model
+from fuzz import READERS
+from fuzz_readers import Csv, Libsvm
+from fuzz_saves import Model
 
 CASES = 2_000
 BY_NAME = {reader.name: reader for reader in READERS}
@@ -49,6 +51,7 @@ FOUND = [
         + b"\n\n".ljust(38)
         + b"\n\x01\x01\x01\x01\x01\x01",
     ),
+    ("CSV, fit", "ValueError of a text without columns that does not name it", b"y\r\n,d_2\n5"),
     (
         ".npy",
         "MemoryError of 24 TB that are not there",
@@ -57,6 +60,26 @@ FOUND = [
         + b"\n\x01",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("version", "words"), [(b"\x01\xa6", "no version 1.166"), (b"\x02\x00", "its header tells of 4,113,165,287 bytes")]
+)
+def test_a_header_that_would_take_all_memory(version, words, tmp_path):
+    """NumPy makes room for it before it looks at the file."""
+    data = b"\x93NUMPY" + version + b"\xe7\xeb)\xf5\xa5\xa0\xcd\x00v\x00{'descr': '<i4', 'shape': (1, 2), }\n-"
+    outcome, why = fuzz.tried(BY_NAME[".npy"], b"", data, tmp_path)
+    assert outcome == "refused"
+    assert words in why
+
+
+def test_a_name_in_parquet_that_is_no_text(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"y": [1.0, 2.0], "é": [3.0, 4.0]}), tmp_path / "whole")
+    data = (tmp_path / "whole").read_bytes().replace("é".encode(), b"\xe2(")
+    assert fuzz.tried(BY_NAME["Parquet"], b"", data, tmp_path)[0] == "refused"
 
 
 def test_cases_of_the_fuzzer():
@@ -78,13 +101,14 @@ def test_what_was_found_is_mended(reader, what, data, tmp_path):
     assert outcome != "failure", why
 
 
-@pytest.mark.parametrize("field", ["loss", "constraint", "coef"])
+@pytest.mark.parametrize("field", ["loss", "constraint", "coef", "labels"])
 def test_a_forged_model_is_refused(field, tmp_path):
-    """Under a right checksum, an unknown word or a NaN."""
+    """Under a right checksum, an unknown word, a NaN, or labels of no kind."""
     from onesfw.linear.model import LinearModel
 
     fields = {"coef": [1.0, 2.0], "intercept": 0.0, "loss": "squared", "constraint": "l1", "radius": 1.0}
-    fields[field] = [1.0, float("nan")] if field == "coef" else "nonsense"
+    fields[field] = {"coef": [1.0, float("nan")], "labels": (1, [2])}.get(field, "nonsense")
+    fields |= {"loss": "logistic"} if field == "labels" else {}
     LinearModel(**fields).save(tmp_path / "case.model")
     data = (tmp_path / "case.model").read_bytes()
     assert fuzz.tried(BY_NAME["forged model"], b"", data, tmp_path)[0] == "refused"
@@ -155,3 +179,17 @@ def test_the_plain_parser_claims_nothing_doubtful():
     ):
         assert Libsvm().expect(data) is None
     assert Libsvm().expect(b"1 1:2 3:0.5 # x\n\n-2\n") == [(1.0, [(0, 2.0), (2, 0.5)]), (-2.0, [])]
+
+
+def test_forged_saves_are_refused_by_name(tmp_path):
+    """Under a right checksum: fields of the index of a cache, of the progress and the state of a training."""
+    import random
+
+    for name in ("forged cache", "forged training"):
+        outcomes = set()
+        for seed in range(60):
+            data = BY_NAME[name].make(random.Random(seed), tmp_path)
+            outcome, why = fuzz.tried(BY_NAME[name], data, data, tmp_path)
+            assert outcome != "failure", (name, seed, why)
+            outcomes.add(outcome)
+        assert "refused" in outcomes, name

@@ -151,9 +151,9 @@ def test_a_sample_that_changes_its_mind():
 
 
 NOT_FINITE = {
-    "at the start": lambda x, row: jnp.sum(x) * jnp.nan,
+    "at the start": lambda x, row: jnp.sum(x * row) * jnp.nan,
     "later": lambda x, row: jnp.where(jnp.sum(x**2) > 0.5, jnp.nan, 1.0) * jnp.sum(x * (1 + row**2)),
-    "in the gradient only": lambda x, row: jnp.sqrt(jnp.sum((x - jax.lax.stop_gradient(x)) ** 2)),
+    "in the gradient only": lambda x, row: jnp.sqrt(jnp.sum(row**2 * (x - jax.lax.stop_gradient(x)) ** 2)),
     "infinite": lambda x, row: jnp.exp(1e4 * (1 + jnp.sum(x * row) ** 2)) * jnp.sum(x),
 }
 

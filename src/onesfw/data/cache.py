@@ -11,7 +11,7 @@ import hashlib
 import json
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +20,8 @@ import numpy as np
 from onesfw.arguments import named
 from onesfw.data.batch import csr
 from onesfw.data.chunks import Chunk
+from onesfw.data.prepare import Prepared
+from onesfw.data.sources import check_indices
 from onesfw.files import check_target
 
 MAGIC = b"onesfw rows, version 1\n"
@@ -121,11 +123,24 @@ class RowCache:
         index = self.map[begin : size - TAIL]
         if hashlib.sha256(index).digest() != tail[8:40]:
             raise self.damaged()
-        content = json.loads(index)
-        self.about, self.prepared, self.skipped = content["about"], content["prepared"], content["skipped"]
-        self.dtype, self.index = np.dtype(content["dtype"]), content["chunks"]
-        self.n_features = self.prepared["encoding"]["n_features"]
+        try:
+            self.decode(json.loads(index))
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise self.damaged() from error
         self.sound = [trusted] * len(self.index)
+
+    def decode(self, content: dict[str, Any]) -> None:
+        """Take in the index, whose fields must fit one another and the file."""
+        self.about, self.prepared = dict(content["about"]), Prepared.from_json(content["prepared"])
+        self.skipped, self.dtype, self.index = content["skipped"], np.dtype(content["dtype"]), list(content["chunks"])
+        self.n_features = self.prepared.encoding.n_features
+        if self.dtype not in (np.float32, np.float64):
+            raise ValueError("rows are in single or in double precision")
+        for entry in self.index:
+            counts = (entry["rows"], entry["entries"], *entry["end"], *(entry[name] for name in PARTS), self.skipped)
+            if not all(type(count) is int and count >= 0 for count in counts):
+                raise ValueError("sizes and places are whole numbers")
+            self.arrays(entry)  # within the file
 
     def damaged(self) -> ValueError:
         """The sentence for a damaged cache."""
@@ -143,7 +158,11 @@ class RowCache:
 
     def chunks(self, first: int = 0) -> Iterator[Chunk]:
         """The chunks from the given one on; a chunk's memory is given back when the next one is asked for."""
-        for place in range(first, len(self.index)):
+        return self.some(range(first, len(self.index)))
+
+    def some(self, places: Iterable[int]) -> Iterator[Chunk]:
+        """The chunks of these numbers, in this order."""
+        for place in places:
             entry = self.index[place]
             targets, data, indices, indptr = arrays = self.arrays(entry)
             if not self.sound[place]:
@@ -152,8 +171,11 @@ class RowCache:
                     hasher.update(array.data)
                 if hasher.hexdigest() != entry["sha256"]:
                     raise self.damaged()
+            rows = csr(data, indices, indptr, self.n_features)
+            if not self.sound[place]:
+                check_indices(rows, f"the cache {self.path}")
                 self.sound[place] = True
-            yield Chunk(csr(data, indices, indptr, self.n_features), targets, tuple(entry["end"]))
+            yield Chunk(rows, targets, tuple(entry["end"]))
             self.release(entry)
 
     def release(self, entry: dict[str, Any]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from onesfw.arguments import named, nearest
@@ -10,7 +11,8 @@ from onesfw.data.batch import salvage
 from onesfw.data.encoding import BOOLEAN, HASHED, NUMBER, ONE_HOT, TABLE, Column, Encoding, count_features
 from onesfw.data.tables import WORDS, CsvTable, ParquetTable
 
-MOSTLY = 0.9  # of a column's first words
+MOSTLY = 0.5  # of a column's first words
+LOOKED_AT = 1000
 MOST_CATEGORIES = 1_000_000
 
 
@@ -44,14 +46,17 @@ def kind_of(array: Any, name: str, typed: bool) -> str:
 
 
 def kind_of_words(array: Any) -> str:
-    """What a column of words holds: where nearly all are numbers or truth values, the others are mistakes."""
+    """What a column of words holds: where most are numbers or truth values, the others are mistakes.
+
+    A row with such a word is then refused, by its line. To hash the column would make 2^18 features of a typing error;
+    codes such as 12 and 7B are declared as words.
+    """
     import pyarrow as pa
 
-    words = [word for word in array.cast(pa.string()).slice(0, 1000).to_pylist() if word]
-    enough = max(1.0, MOSTLY * len(words))
-    if sum(is_number(word) for word in words) >= enough:
+    words = [word for word in array.cast(pa.string()).slice(0, LOOKED_AT).to_pylist() if word]
+    if sum(is_number(word) for word in words) > MOSTLY * len(words):
         return NUMBER
-    return BOOLEAN if sum(word.lower() in ("true", "false") for word in words) >= enough else WORDS
+    return BOOLEAN if sum(word.lower() in ("true", "false") for word in words) > MOSTLY * len(words) else WORDS
 
 
 def is_number(word: str) -> bool:
@@ -73,7 +78,7 @@ def make_encoding(
     drop: tuple[str, ...],
     normalize: bool,
     float64: bool,
-    others: Sequence[CsvTable | ParquetTable] = (),
+    others: Iterable[CsvTable | ParquetTable] = (),
 ) -> Encoding:
     """An encoding of all columns but the target and the dropped ones; reads the file once for categories."""
     rows = first_rows(table)
@@ -87,7 +92,7 @@ def make_encoding(
                 raise ValueError(f"{named(option)}: {table.input.name} has no column {name!r}{hint}")
     used = [name for name in table.names if name != target and name not in drop]
     if not used:
-        raise ValueError("no column is left to predict from")
+        raise ValueError(f"{table.input.name}: no column is left to predict from")
     typed = isinstance(table, ParquetTable)
     kinds = {
         name: WORDS if name in categorical else kind_of(rows.column(name), name, typed) for name in (*used, target)
@@ -100,7 +105,7 @@ def make_encoding(
             raise ValueError(
                 f"{named('strings')} onehot must read the categories first, and a stream can be read only once"
             )
-        found = {name: tuple(values) for name, values in distinct_words([table, *others], words).items()}
+        found = {name: tuple(values) for name, values in distinct_words(chain([table], others), words).items()}
     columns = tuple(
         Column(name, kind if kind != WORDS else ONE_HOT if strings == ONE_HOT else HASHED, found.get(name, ()))
         for name, kind in kinds.items()
@@ -112,7 +117,7 @@ def make_encoding(
     )  # fmt: skip
 
 
-def distinct_words(tables: Sequence[CsvTable | ParquetTable], names: list[str]) -> dict[str, list[str]]:
+def distinct_words(tables: Iterable[CsvTable | ParquetTable], names: list[str]) -> dict[str, list[str]]:
     """The different words of these columns, sorted, from one reading of the files; bad rows are left to the source."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -305,11 +305,14 @@ def load_matrix(path: str) -> np.ndarray:
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             version = np.lib.format.read_magic(file)
+            check_header(version, file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = read(file)
             start, end = file.tell(), file.seek(0, os.SEEK_END)
     except Exception as error:  # the header is a Python literal: a damaged one may raise anything
-        raise ValueError(f"{path} is no .npy file of numbers: {str(error).splitlines()[0]}") from None
+        raise ValueError(
+            f"{path} is no .npy file of numbers: {(str(error) or type(error).__name__).splitlines()[0]}"
+        ) from None
     if dtype.hasobject:
         raise ValueError(f"{path} is no .npy file of numbers: it holds Python objects")
     claimed = math.prod(shape) * dtype.itemsize
@@ -319,6 +322,18 @@ def load_matrix(path: str) -> np.ndarray:
         )
     check_size(path, claimed, shape[0] if shape else 0)
     return np.load(path, allow_pickle=False)
+
+
+def check_header(version: tuple[int, int], file: BinaryIO) -> None:
+    """Raise ValueError for a version that nobody writes, or a header longer than the file: NumPy makes room for it."""
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"there is no version {version[0]}.{version[1]} of the format")
+    if version != (1, 0):
+        start = file.tell()
+        length, end = int.from_bytes(file.read(4), "little"), file.seek(0, os.SEEK_END)
+        file.seek(start)
+        if length > end:
+            raise ValueError(f"its header tells of {length:,} bytes, and the file has {end:,}")
 
 
 def from_matrix(name: str, matrix: np.ndarray) -> Rows:

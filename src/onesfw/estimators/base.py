@@ -23,7 +23,7 @@ class OracleCounts(NamedTuple):
     Example:
         >>> import onesfw as fw
         >>> objective = fw.FiniteSum(lambda x, row: (x @ row) ** 2, [[1.0, 2.0], [3.0, 4.0]])
-        >>> fw.one_sfw().counts(objective, steps=1_000)
+        >>> fw.one_sfw(schedule="paper").counts(objective, steps=1_000)
         OracleCounts(samples=1000, gradients=1999, hvps=0)
     """
 
@@ -105,6 +105,10 @@ class Estimator(eqx.Module):
     cheap: ClassVar[bool] = True
     """Whether a step takes so little time that the loop is compiled several steps at a time."""
 
+    def for_steps(self, steps: int, x: Tree) -> Estimator:
+        """The estimator for a run of so many steps in x's dtype: another one where long runs need more care."""
+        return self
+
     @property
     @abc.abstractmethod
     def needs(self) -> Set[str]:
@@ -142,3 +146,11 @@ class Estimator(eqx.Module):
     def direction(self, state: Tree) -> Tree:
         """What the step is handed: d_t, unless a method scales it by what it has seen."""
         return state.d
+
+    def constant(self, state: Tree) -> Array:
+        """c, which says by how much the gradient's drift exceeds its noise: d_t averages over about t/c samples."""
+        raise NotImplementedError(f"{type(self).__name__} does not observe the drift of its gradients")
+
+    def pace(self, state: Tree, weight: Array) -> Array:
+        """η_t from the schedule's, for methods whose steps follow what they have seen up to step t − 1."""
+        return weight

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
 from onesfw import trees
 from onesfw.capabilities import ObjectiveLike
 from onesfw.estimators.base import Estimator, OracleCounts, StepInputs
-from onesfw.estimators.corrections import Correction, Increment
+from onesfw.estimators.corrections import Correction, Increment, NoChange, NoChangeWithScore
 from onesfw.estimators.sampling import batch_mean, draw_batch
 from onesfw.trees import Array, Tree
 
 LARGEST_CONSTANT = 100.0  # of the adaptive ρ_t = c/(t + c − 2)
+LONG_RUN = 23  # from 2^23 steps on, float32 is too coarse for the difference of two gradients a step apart
+
+
+class Segment(NamedTuple):
+    """The two points between which Δ̃ carries d at present: x_{t−1} and x_t, but for long runs in float32."""
+
+    start: Tree
+    end: Tree
 
 
 class Moments(NamedTuple):
@@ -30,6 +41,9 @@ class State(NamedTuple):
     """What step t + 1 needs of the steps before it; what is not used is an empty tuple and costs nothing."""
 
     d: Tree
+    lost: Tree
+    """what the last additions to d rounded away"""
+    segment: Tree
     baseline: Tree
     moments: Tree
 
@@ -39,11 +53,16 @@ class OneSample(Estimator):
 
     With the correction `NoChange` it is the momentum of Mokhtari, Hassani and Karbasi (2018).
 
+    d_t is a compensated sum of Δ̃_t + ρ_t (g_t − d_{t−1} − Δ̃_t), for 1 − ρ is 1 in float32 once ρ < 6e-8.
+
     Args:
         correction: the rule for Δ̃_t.
         batch: samples averaged in each step.
         adaptive: replaces ρ_t by c/(t + c − 2), where c balances the drift of the gradient against its noise as both
             have been observed up to step t − 1: a heuristic of this library.
+        paced: replaces the step η_t = 1/t by a/(t + a − 1), a = c^(−1/2): where the gradient drifts more than it is
+            noisy, steps are shorter. Goes with `adaptive`.
+        long: whether Δ̃_t is taken over more than a step after 2^23 steps (`segment_at`); set by `for_steps`.
 
     Example:
         >>> from onesfw.estimators import OneSample, SameSample
@@ -54,6 +73,12 @@ class OneSample(Estimator):
     correction: Correction
     batch: int = eqx.field(static=True, default=1)
     adaptive: bool = eqx.field(static=True, default=False)
+    paced: bool = eqx.field(static=True, default=False)
+    long: bool = eqx.field(static=True, default=False)
+
+    def for_steps(self, steps: int, x: Tree) -> OneSample:
+        carries = not isinstance(self.correction, NoChange | NoChangeWithScore)
+        return replace(self, long=carries and steps >= 1 << LONG_RUN and trees.dtype_of(x) == np.float32)
 
     @property
     def needs(self) -> Set[str]:
@@ -63,6 +88,8 @@ class OneSample(Estimator):
         zero = jnp.zeros((), trees.dtype_of(x))
         return State(
             trees.zeros_like(x),
+            trees.zeros_like(x),
+            Segment(x, x) if self.long else (),
             zero if self.correction.uses_baseline else (),
             Moments(zero, zero) if self.adaptive else (),
         )
@@ -75,8 +102,13 @@ class OneSample(Estimator):
         return draw, jax.random.uniform(jax.random.fold_in(places, t), (self.batch,))
 
     def update(self, objective: ObjectiveLike, state: State, inputs: StepInputs) -> State:
-        rho, t = inputs.rho, inputs.t
+        rho, t, segment = inputs.rho, inputs.t, state.segment
+        if self.long:
+            segment, share = segment_at(segment, inputs.x, t)
+            inputs = inputs._replace(x=segment.end, previous=segment.start)
         increment = self.increment(objective, inputs, state.baseline)
+        if self.long:
+            increment = increment._replace(change=trees.scale(share, increment.change))
         moments, baseline = state.moments, state.baseline
         if self.adaptive:
             steps = t.astype(rho.dtype)
@@ -84,13 +116,28 @@ class OneSample(Estimator):
             moments = observe(moments, increment, state.d, steps)
         if self.correction.uses_baseline:
             baseline = baseline + (increment.value.astype(rho.dtype) - baseline) / t.astype(rho.dtype)
-        d = jax.tree.map(
-            lambda old, change, gradient: (1 - rho) * (old + change) + rho * gradient,
+        move = jax.tree.map(
+            lambda old, change, gradient: change + rho * (gradient - (old + change)),
             state.d,
             increment.change,
             increment.gradient,
         )
-        return State(d, baseline, moments)
+        d, lost = trees.compensated_add(state.d, state.lost, move)
+        return State(d, lost, segment, baseline, moments)
+
+    def pace(self, state: State, weight: Array) -> Array:
+        """a/(t + a − 1) from 1/t, which is aw/(1 + (a − 1)w) from w."""
+        if not self.paced:
+            return weight
+        a = drift_constant(state.moments) ** -0.5
+        return a * weight / (1 + (a - 1) * weight)
+
+    def constant(self, state: State) -> Array:
+        return drift_constant(state.moments)
+
+    def sample(self, objective: ObjectiveLike, key: Array, number: Array) -> Tree:
+        """The draw of that number, of those that `draws` takes for its steps."""
+        return objective.draw(jax.random.split(key)[0], number)
 
     def increment(self, objective: ObjectiveLike, inputs: StepInputs, baseline: Tree) -> Increment:
         """The mean increment over the batch."""
@@ -114,10 +161,31 @@ class OneSample(Estimator):
         return OracleCounts(self.batch * steps, self.batch * gradients, self.batch * later * self.correction.hvps)
 
 
+def drift_constant(moments: Moments) -> Array:
+    """c = (1 + √(1 + 4m²/s²))/2, at most 100."""
+    ratio = moments.change / jnp.maximum(moments.noise, jnp.finfo(moments.noise.dtype).tiny)
+    return jnp.minimum((1 + jnp.sqrt(1 + 4 * ratio)) / 2, LARGEST_CONSTANT)
+
+
+def segment_at(segment: Segment, x: Tree, t: Array) -> tuple[Segment, Array]:
+    """The segment of step t, and 1/k: the share of its Δ̃ that the step adds, k the steps that it lasts.
+
+    Up to 2^23 steps it is [x_{t−1}, x_t] and k = 1. Later k = 2^(⌊log₂ t⌋ − 22): x moves by 1/t of the set, less than
+    float32 resolves, and the difference of two gradients would be rounding noise, whose variance grows from step to
+    step. So x is looked at every k steps, and each of the next k samples carries d a k-th of the way between the last
+    two looks: the differences add up to the same, from as many samples, with k² times less noise. d is then an
+    estimate at most 2k steps, a 2^21st of t, behind.
+    """
+    doublings = jnp.maximum(32 - lax.clz(t) - LONG_RUN, 0)
+    begins = t & ((1 << doublings) - 1) == 0
+    start = jax.tree.map(lambda old, end: jnp.where(begins, end, old), segment.start, segment.end)
+    end = jax.tree.map(lambda old, now: jnp.where(begins, now, old), segment.end, x)
+    return Segment(start, end), 1 / (1 << doublings).astype(trees.dtype_of(x))
+
+
 def adaptive_rho(moments: Moments, t: Array) -> Array:
-    """ρ_t = c/(t + c − 2), c = (1 + √(1 + 4m²/s²))/2 at most 100; ρ_1 = ρ_2 = 1."""
-    ratio = moments.change / jnp.maximum(moments.noise, jnp.finfo(t.dtype).tiny)
-    c = jnp.minimum((1 + jnp.sqrt(1 + 4 * ratio)) / 2, LARGEST_CONSTANT)
+    """ρ_t = c/(t + c − 2); ρ_1 = ρ_2 = 1."""
+    c = drift_constant(moments)
     return jnp.where(t <= 2, jnp.ones_like(t), c / (t + c - 2))
 
 

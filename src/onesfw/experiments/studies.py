@@ -11,6 +11,7 @@ import numpy as np
 
 from onesfw import schedules
 from onesfw.algorithms import CONVEX, Algorithm, one_sfw
+from onesfw.engine import jobs
 from onesfw.experiments.comparison import REFERENCE, Announce, Comparison, Plan, prepare
 from onesfw.experiments.curves import Slope, mean_text, number_text, ratio, ratio_text
 from onesfw.experiments.runs import measure
@@ -88,12 +89,12 @@ def rules() -> dict[str, Algorithm]:
     """The schedules (ρ, η) that are tried, by name; the theorem's first."""
     double = schedules.harmonic(2.0, 2.0)
     return {
-        PAPER: one_sfw(CONVEX),
+        PAPER: one_sfw(CONVEX, schedule="paper"),
         "2/t, 2/(t+2)": one_sfw(CONVEX, rho=schedules.harmonic(2.0, 0.0), eta=double),
-        "(t−1)^(−2/3), 1/t": one_sfw(CONVEX, rho=schedules.power(2 / 3)),
-        "(t−1)^(−0.8), 1/t": one_sfw(CONVEX, rho=schedules.power(0.8)),
-        "(t−1)^(−0.9), 1/t": one_sfw(CONVEX, rho=schedules.power(0.9)),
-        "adaptive, 1/t": one_sfw(CONVEX, rho="adaptive"),
+        "(t−1)^(−2/3), 1/t": one_sfw(CONVEX, eta=schedules.harmonic(), rho=schedules.power(2 / 3)),
+        "(t−1)^(−0.8), 1/t": one_sfw(CONVEX, eta=schedules.harmonic(), rho=schedules.power(0.8)),
+        "(t−1)^(−0.9), 1/t": one_sfw(CONVEX, eta=schedules.harmonic(), rho=schedules.power(0.9)),
+        "adaptive, 1/t": one_sfw(CONVEX, schedule="tuned"),
         "adaptive, 2/(t+2)": one_sfw(CONVEX, rho="adaptive", eta=double),
     }
 
@@ -127,13 +128,15 @@ def study(
 ) -> Study:
     """Run every rule on every subject."""
     done = Study(budget, seeds)
-    for problem in problems:
-        errors = {}
-        for rule, algorithm in rules().items():
-            if announce is not None:
-                announce(problem.name, rule)
-            errors[rule] = measure(problem, algorithm, budget, seeds, key).final
-        done.errors[problem.name] = errors
+    work = [(problem, rule, algorithm) for problem in problems for rule, algorithm in rules().items()]
+
+    def begin(place: int) -> None:
+        if announce is not None:
+            announce(work[place][0].name, work[place][1])
+
+    curves = jobs.in_order(measure, [(problem, algorithm, budget, seeds, key) for problem, _, algorithm in work], begin)
+    for (problem, rule, _), curve in zip(work, curves, strict=True):
+        done.errors.setdefault(problem.name, {})[rule] = curve.final
     return done
 
 

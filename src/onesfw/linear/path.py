@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,16 +10,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import choose, number, whole_number
 from onesfw.data.sources import check_indices
+from onesfw.engine import jobs
+from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import read_tensors, write_tensors
 from onesfw.linear.constraints import constraint_name
+from onesfw.linear.convergence import remedy, too_large
 from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.examples import Examples, examples
-from onesfw.linear.learner import Settings, Start, evaluate
+from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES
-from onesfw.linear.training import Memory, Progress, Team, learn_passes, some
+from onesfw.linear.profile import loss_units
+from onesfw.linear.radii import solve_radii
+from onesfw.linear.scaling import check_scale, chosen_scales, divided
+from onesfw.linear.training import Budget, Memory, Progress, Team, fit_in_memory, learn_passes, some
 from onesfw.progress import ProgressBar
 from onesfw.results.pictures import save_figure
 from onesfw.results.show import Sheet, Shown, axes_of
@@ -30,7 +38,9 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "onesfw.path", 1
 HEADS = ("radius", "train loss", "gap", "validation loss", "nonzeros", "")
-ARRAYS = ("radii", "train_loss", "gap", "validation_loss", "validation_stderr", "nonzeros", "intercepts")
+ARRAYS = ("radii", "train_loss", "gap", "validation_loss", "validation_stderr", "nonzeros", "intercepts", "unsolved")
+REMEDY = "polish=True solves them; without it, more passes, or smaller radii"
+MORE_PASSES = 3  # times as many again, for radii that were not solved
 SMALLEST, LARGEST, GRID = 1 / 30, 10.0, 12  # of the default radius, and how many between
 START_WEIGHT = 0.1  # t0 after the warm-up pass, in passes: larger values hold on to a start that is too small
 
@@ -48,14 +58,17 @@ class RadiusPath(Shown):
         validation_stderr: its standard error.
         nonzeros: of the coefficients.
         intercepts: one a radius.
-        coefs: one row a radius.
+        coefs: one row a radius, for the columns as they came.
+        unsolved: which radii were not solved: their gap is over a tenth of the loss, or a smaller ball has a smaller
+            training loss. None of them is called the best.
 
     Example:
         >>> import numpy as np, scipy.sparse
         >>> from onesfw.linear import RadiusPath, Settings
         >>> losses, errors, zeros = np.array([0.4, 0.2, 0.21]), np.full(3, 0.02), np.zeros(3)
         >>> coefs = scipy.sparse.csr_array(np.diag([0.1, 1.0, 10.0]))
-        >>> path = RadiusPath(Settings(3), coefs.data, losses, zeros, losses, errors, np.ones(3, int), zeros, coefs)
+        >>> ones, none = np.ones(3, int), np.zeros(3, bool)
+        >>> path = RadiusPath(Settings(3), coefs.data, losses, zeros, losses, errors, ones, zeros, coefs, none)
         >>> path.best_radius
         1.0
     """
@@ -69,22 +82,29 @@ class RadiusPath(Shown):
     nonzeros: HostArray
     intercepts: HostArray
     coefs: scipy.sparse.csr_array
+    unsolved: HostArray
 
     @property
     def best(self) -> int:
-        """The place of the smallest validation loss."""
-        return int(np.argmin(self.validation_loss))
+        """The place of the smallest validation loss of a radius that was solved.
+
+        Raises:
+            ValueError: where none was.
+        """
+        if self.unsolved.all():
+            raise ValueError(f"no radius was solved, so that none can be called the best; {REMEDY}")
+        return int(np.argmin(np.where(self.unsolved, np.inf, self.validation_loss)))
 
     @property
     def best_radius(self) -> float:
-        """The radius with the smallest validation loss."""
+        """The radius with the smallest validation loss, of those that were solved."""
         return float(self.radii[self.best])
 
     @property
     def simplest(self) -> int:
-        """The place of the smallest radius within one standard error of the best."""
+        """The place of the smallest radius that was solved and lies within one standard error of the best."""
         limit = self.validation_loss[self.best] + self.validation_stderr[self.best]
-        return int(np.argmax(self.validation_loss <= limit))
+        return int(np.argmax(~self.unsolved & (self.validation_loss <= limit)))
 
     def sheet(self) -> Sheet:
         """The table that is printed, and shown in a notebook."""
@@ -93,11 +113,14 @@ class RadiusPath(Shown):
     @property
     def title(self) -> str:
         """What was trained, in one line."""
-        return f"{LOSSES[self.settings.loss].title}, {self.settings.constraint}: best radius {self.best_radius:.4g}"
+        found = "no radius was solved" if self.unsolved.all() else f"best radius {self.best_radius:.4g}"
+        return f"{LOSSES[self.settings.loss].title}, {self.settings.constraint}: {found}"
 
     def lines(self) -> list[tuple[str, ...]]:
         """The cells of the table, a line a radius."""
-        marks = {self.simplest: "within one standard error", self.best: "best"}
+        marks = dict.fromkeys(map(int, np.flatnonzero(self.unsolved)), "not solved")
+        if not self.unsolved.all():
+            marks |= {self.simplest: "within one standard error", self.best: "best"}
         columns = (self.radii, self.train_loss, self.gap, self.validation_loss, self.validation_stderr, self.nonzeros)
         return [
             (f"{r:.4g}", f"{t:.5f}", f"{g:.1e}", f"{v:.5f} ± {e:.5f}", f"{k:,}", marks.get(i, ""))
@@ -119,7 +142,8 @@ class RadiusPath(Shown):
         axes.fill_between(self.radii, low, high, color="#0072B2", alpha=0.2, linewidth=0)
         axes.plot(self.radii, self.validation_loss, "o-", color="#0072B2", label="validation, ± 1 standard error")
         axes.plot(self.radii, self.train_loss, "s--", color="#D55E00", label="training")
-        axes.axvline(self.best_radius, color="#0072B2", linewidth=1, linestyle=":")
+        if not self.unsolved.all():
+            axes.axvline(self.best_radius, color="#0072B2", linewidth=1, linestyle=":")
         axes.set_xscale("log")
         axes.set_xlabel("radius of the set")
         axes.set_ylabel(f"mean {LOSSES[self.settings.loss].title}")
@@ -175,33 +199,43 @@ def radius_path(
     schedule: str | None = None,
     intercept: bool = True,
     delta: float = 1.0,
-    passes: int = 5,
+    passes: int | None = None,
+    scale: bool | str = "auto",
+    polish: bool = True,
+    tol: float = 1e-6,
     key: int = 0,
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> RadiusPath:
-    """Train one model a radius over the same shuffled passes, side by side, and measure each on other rows.
+    """Train one model a radius on the same rows, and measure each on others.
 
-    The first pass is learnt by the smallest radius alone. Its model lies in every larger ball, and the others start
-    there: the larger radii gain about a pass by it.
+    Each radius is solved from the solution of the one before, which lies in every larger ball. Without `polish`, the
+    radii learn the same shuffled passes side by side, from where the smallest has come in a first pass. A radius that
+    is not solved then (`RadiusPath.unsolved`) is trained on for a while, and never called the best.
 
     Args:
         X: rows, dense or CSR.
         y: targets; any two labels for a loss that classifies.
-        radii: of the models; None for 12 from 1/30 to 10 times the default radius of the estimators.
+        radii: of the models; None for 12 from 1/30 to 10 times the one at which a row of average size can reach a
+            margin of 10 (10 standard deviations of y in a regression).
         validation: the share of the rows to measure on, or a pair (X, y) of other rows.
         loss: "logistic", "squared_hinge", "squared", "huber" or "poisson".
         constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1".
-        schedule: of η and ρ, a name of `onesfw.schedules.PRESETS`; None for "adaptive".
+        schedule: of η and ρ, a name of `onesfw.schedules.PRESETS`; None for "auto".
         intercept: learn an intercept, which is not part of the norm.
         delta: where the Huber loss turns linear.
-        passes: over the training rows.
+        passes: over the training rows, one row a step; None for half a one before the polish, and 5 without it.
+        scale: divide columns by their scales: "auto" where they differ by more than 100, True or False. The radius is
+            then one of the scaled coefficients; `coefs` are for the columns as they came.
+        polish: solve each radius to a Frank-Wolfe gap of `tol`, by Newton's method.
+        tol: the gap, as a share of the loss of the best constant.
         key: the seed of the shuffling.
-        n_jobs: threads among which the radii are divided; None for one, −1 for all cores.
+        n_jobs: without polish, threads among which the radii are divided; None for one, −1 for all cores.
         progress: show a bar.
 
     Returns:
-        The models and their losses on the rows they learnt and on the others.
+        The models and their losses on the rows they learnt and on the others. After Ctrl-C, those of the radii that
+        were solved by then.
 
     Raises:
         ValueError, TypeError: for a wrong argument, or targets that the loss cannot take.
@@ -211,54 +245,129 @@ def radius_path(
         >>> from onesfw.linear import radius_path
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(500, 8))
-        >>> path = radius_path(X, X[:, 0] > 0, [0.1, 1.0, 10.0], passes=10)
+        >>> path = radius_path(X, X[:, 0] > 0, [0.1, 1.0, 10.0])
         >>> path.best_radius
         10.0
     """
     choose(loss, LOSSES, "loss")
     constraint = constraint_name(constraint)
-    whole_number(passes, "passes", 1)
+    if passes is not None:
+        whole_number(passes, "passes", 1)
+    number(tol, "tol", 0.0, strict=True)
+    check_scale(scale)
+    jobs.workers(n_jobs)  # raises where it is none
     rng = np.random.default_rng(whole_number(key, "key", 0))
     train, test = split(X, y, validation, loss, rng)
+    scales = chosen_scales(train, scale)
+    train, test = divided(train, scales), divided(test, scales)
     base = Settings(train.n_features, loss, constraint, 1.0, schedule, delta=delta)
     grid = check_radii(radii, default_radius(train, base.loss_function, base.set))
     settings = replace(base, radius=tuple(grid), intercept=ANYWHERE if intercept else None)
-    first_seed, seed = (int(s) for s in rng.integers(0, 2**63, 2))
-    warm = passes > 1 and len(grid) > 1
-    total = train.size * (1 + len(grid) * (passes - 1)) if warm else train.size * len(grid) * passes
-    with ProgressBar(total, progress, "rows", "rows") as bar:
-        start = None
-        if warm:
-            first = Team(some(settings, [0]))
-            first.compile(train.values.dtype)
-            bar.note("")
-            if intercept:
-                first.set_intercepts(evaluate(some(settings, [0]), train, first.coefs).intercepts)
-            learn(first, train, first_seed, 1, bar)
-            start = started_at(first, settings, max(1, int(START_WEIGHT * train.size)))
-        team = Team(settings, n_jobs=n_jobs, start=start)
-        if start is None and intercept:
-            team.set_intercepts(evaluate(settings, train, team.coefs).intercepts)
-        team.compile(train.values.dtype)
-        bar.note("")
-        learn(team, train, seed, passes - warm, bar)
-    coefs = team.coefs
-    value, gap, intercepts = evaluate(settings, train, coefs, team.intercepts)
+    seeds = [int(s) for s in rng.integers(0, 2**63, 2)]
+    if polish:
+        coefs, found = polished(settings, train, passes, tol, seeds, progress)
+    else:
+        coefs, found = side_by_side(settings, train, passes or 5, seeds, n_jobs, progress)
+    grid = grid[: len(coefs)]
+    marks = unsolved(constraint, found, loss_units(some(settings, [0]), train))
+    if marks.any():
+        warnings.warn(
+            f"{marks.sum()} of {len(grid)} radii were not solved, the first of them {grid[int(np.argmax(marks))]:.4g}: "
+            f"none of them is called the best; {remedy(train, Budget(polish=polish))}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     losses = [
-        base.loss_function.value(test.matrix @ coef + intercept, test.targets, delta)
-        for coef, intercept in zip(coefs, intercepts, strict=True)
+        base.loss_function.value(test.matrix @ coef + shift, test.targets, delta)
+        for coef, shift in zip(coefs, found.intercepts, strict=True)
     ]
     return RadiusPath(
         base,
         np.array(grid),
-        value,
-        gap,
+        found.value,
+        found.gap,
         np.array([loss.mean() for loss in losses]),
         np.array([loss.std(ddof=1) / len(loss) ** 0.5 for loss in losses]),
         np.count_nonzero(coefs, axis=1),
-        intercepts,
-        scipy.sparse.csr_array(coefs),
+        found.intercepts,
+        scipy.sparse.csr_array(coefs if scales is None else coefs / scales),
+        marks,
     )
+
+
+def unsolved(constraint: str, found: Evaluation, units: HostArray) -> HostArray:
+    """Which models are not near the best of their sets: by their gap, or because a smaller set has a smaller loss."""
+    marks = too_large(found.gap, found.value, units)
+    if constraint == "simplex":  # whose members have another sum: a larger one does not hold the smaller
+        return marks
+    before = np.minimum.accumulate(np.concatenate([[np.inf], found.value[:-1]]))
+    return marks | (found.value > before + 1e-6 * np.abs(units) + 1e-9 * np.abs(found.value))
+
+
+def polished(
+    settings: Settings, data: Examples, passes: int | None, tol: float, seeds: list[int], show: bool
+) -> tuple[HostArray, Evaluation]:
+    """Each radius solved from the one before; fewer of them after Ctrl-C."""
+    first = some(settings, [0])
+    limits = tol * loss_units(first, data)
+    found: list[tuple[HostArray, Evaluation]] = []
+    with ProgressBar(settings.models, show, "radii", "radii") as bar, catch_interrupt() as interrupted:
+        start = fit_in_memory(
+            first, data, Budget(passes=passes, steps=None if passes else -(-data.size // 2)), seeds[0]
+        )  # fmt: skip
+        bar.note("")
+        stages = solve_radii(
+            replace(first, radius=1.0), data, [float(r) for r in settings.radii], limits,
+            start=Start(start.team.coefs, start.evaluation.intercepts), stop=interrupted.is_set,
+            report=lambda model, gap: bar.note(f"gap {gap:.1e}"),
+        )  # fmt: skip
+        for stage in stages:
+            if interrupted.is_set():
+                break
+            found.append(stage)
+            bar.advance(1)
+    if not found:
+        raise KeyboardInterrupt("interrupted before the first radius was solved")
+    values, gaps, shifts = (np.concatenate(parts) for parts in zip(*(stage[1] for stage in found), strict=True))
+    return np.concatenate([stage[0] for stage in found]), Evaluation(values, gaps, shifts)
+
+
+def side_by_side(
+    settings: Settings, data: Examples, passes: int, seeds: list[int], n_jobs: int | None, show: bool
+) -> tuple[HostArray, Evaluation]:
+    """All radii over the same passes; those that are not solved then learn more of them."""
+    warm = passes > 1 and settings.models > 1
+    total = data.size * (1 + settings.models * (passes - 1)) if warm else data.size * settings.models * passes
+    with ProgressBar(total, show, "rows", "rows") as bar:
+        start = None
+        if warm:
+            first = Team(some(settings, [0]))
+            first.compile(data.values.dtype)
+            bar.note("")
+            if settings.intercept is not None:
+                first.set_intercepts(evaluate(some(settings, [0]), data, first.coefs).intercepts)
+            learn(first, data, seeds[0], 1, bar)
+            start = started_at(first, settings, max(1, int(START_WEIGHT * data.size)))
+        team = Team(settings, n_jobs=n_jobs, start=start)
+        if start is None and settings.intercept is not None:
+            team.set_intercepts(evaluate(settings, data, team.coefs).intercepts)
+        team.compile(data.values.dtype)
+        bar.note("")
+        learn(team, data, seeds[1], passes - warm, bar)
+        coefs, found, steps = team.coefs, evaluate(settings, data, team.coefs, team.intercepts), team.steps
+        units = loss_units(some(settings, [0]), data)
+        marked = np.flatnonzero(unsolved(settings.constraint, found, units))
+        if len(marked):
+            bar.note(f"{len(marked)} radii are trained on")
+            more = Team(
+                some(settings, marked), n_jobs=n_jobs, start=Start(coefs[marked], found.intercepts[marked], steps)
+            )  # fmt: skip
+            learn(more, data, seeds[1] + 1, MORE_PASSES * passes, bar)
+            coefs[marked] = more.coefs
+            shifts = found.intercepts.copy()
+            shifts[marked] = more.intercepts
+            found = evaluate(settings, data, coefs, shifts)
+    return coefs, found
 
 
 def learn(team: Team, data: Examples, seed: int, passes: int, bar: ProgressBar) -> None:

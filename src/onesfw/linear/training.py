@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data.batch import START, Position
+from onesfw.engine import jobs
 from onesfw.engine.checkpoint import Checkpoint
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Learner, Settings, Start, evaluate
+from onesfw.linear.polish import polish
+from onesfw.linear.profile import loss_units
 from onesfw.trees import HostArray, Json
 
 GRADIENTS = {
@@ -23,6 +25,8 @@ GRADIENTS = {
     "sag": "one number for each row (Négiar et al. 2020), for data that fit in memory",
 }
 LEAST_STEPS, LEAST_PASSES = 100_000, 20
+POLISH_TOL = 1e-9  # where there is no tol
+LEAST_TOL = 1e-13  # of the loss of the zero model: what arithmetic allows
 STEPS_PER_CHECK = 10_000  # where a pass is shorter, several are made between two looks at the gap
 
 
@@ -71,6 +75,19 @@ class Progress:
         self.rows_of_pass = self.rows
         self.sweep, self.piece, self.rows, self.loss = self.sweep + 1, 0, 0, 0.0
         self.position, self.proof = START, ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether every field is of its kind, as it need not be in a file."""
+        counts = (self.sweep, self.piece, self.rows, self.rows_of_pass, self.first_rows, self.skipped, *self.position)
+        numbers = (self.loss, self.first_loss, self.seconds, *self.pass_seconds)
+        return (
+            all(type(count) is int and count >= 0 for count in counts)
+            and all(type(value) in (int, float) for value in numbers)
+            and isinstance(self.pass_seconds, list)
+            and isinstance(self.proof, str)
+            and len(self.position) >= 2
+        )
 
     @property
     def progressive_loss(self) -> float | None:
@@ -139,7 +156,7 @@ def learn_passes(
 
     done = progress.sweep >= passes
     while not done and not stop():
-        with closing(source.pieces(progress, stop)) as pieces:
+        with closing(source.pieces(progress, stop)) as pieces, saved_after(OSError, save, progress):
             for piece in pieces:
                 progress.learnt(piece, float(models.learn_examples(piece.data, piece.order).mean()))
                 progress.skipped, progress.seconds = source.skipped(), before + time.perf_counter() - clock
@@ -160,6 +177,17 @@ def learn_passes(
     return done
 
 
+@contextmanager
+def saved_after(kind: type[Exception], save: Callable[[], None], progress: Progress) -> Iterator[None]:
+    """Save what was learnt before an error of that kind ends the run."""
+    try:
+        yield
+    except kind:
+        if progress.all_rows:
+            save()
+        raise
+
+
 def resumed(saves: Checkpoint) -> tuple[Progress, dict[str, Json], dict[str, HostArray]] | None:
     """(progress, what `about` gave, the state) as they were saved; None where nothing was."""
     found = saves.load()
@@ -169,6 +197,8 @@ def resumed(saves: Checkpoint) -> tuple[Progress, dict[str, Json], dict[str, Hos
     try:
         progress = Progress(**content.pop("progress"))
         progress.position = tuple(progress.position)
+        if not progress.sound:
+            raise TypeError("counts are whole numbers, seconds numbers")
     except (TypeError, KeyError) as error:
         raise saves.damaged() from error
     return progress, content, tensors
@@ -211,7 +241,7 @@ def draw_order(rng: np.random.Generator, rows: int, passes: int, independent: bo
 class Team:
     """The models of one `Settings`, divided among threads: kernels run without the interpreter's lock.
 
-    Each model comes out bit for bit the same, however many threads there are.
+    Each model comes out bit for bit the same, however many threads or workers there are.
 
     Args:
         settings: of all models.
@@ -220,11 +250,15 @@ class Team:
         start: where the models start.
     """
 
+    streams = False
+    """Whether rows come once: they are then learnt in this process, for to send them would cost more than to learn
+    them. Otherwise models go to the joblib backend that the user chose, and come back."""
+
     def __init__(
         self, settings: Settings, *, n_jobs: int | None = None, rows: int | None = None, start: Start | None = None
     ) -> None:
         self.settings, self.n_jobs = settings, n_jobs
-        workers = min(settings.models, effective_n_jobs(n_jobs)) if settings.models > 1 else 1
+        workers = min(settings.models, jobs.workers(n_jobs)) if settings.models > 1 else 1
         self.parts: list[Learner] = []
         for share in np.array_split(np.arange(settings.models), workers):
             begun = None if start is None else Start(start.coefs[share], start.intercepts[share], start.t0)
@@ -232,13 +266,9 @@ class Team:
 
     def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
         """A step of each model for each row of the order; the sums of the losses before, one a model."""
-        if len(self.parts) == 1:
-            return self.parts[0].learn_examples(data, order)
-        # The learners change in place: processes would change copies of them.
-        totals = Parallel(n_jobs=len(self.parts), require="sharedmem")(
-            delayed(part.learn_examples)(data, order) for part in self.parts
-        )
-        return np.concatenate(totals)
+        done = jobs.together(learnt, [(part, data, order) for part in self.parts], shared=self.streams)
+        self.parts = [part for part, _ in done]
+        return np.concatenate([totals for _, totals in done])
 
     def compile(self, value_type: object = np.float64) -> float:
         """Compile the kernel without a step; the seconds it took."""
@@ -281,6 +311,11 @@ class Team:
         return {f"{place}.{name}": a for place, part in enumerate(self.parts) for name, a in part.tensors().items()}
 
 
+def learnt(part: Learner, data: Examples, order: HostArray) -> tuple[Learner, HostArray]:
+    """The learner after these rows, and their losses: in another process it is a copy that has learnt."""
+    return part, part.learn_examples(data, order)
+
+
 def some(settings: Settings, share: Sequence[int] | HostArray) -> Settings:
     """The settings of some of the models."""
     intervals = settings.intervals
@@ -300,14 +335,17 @@ class Budget:
         passes: over the data; None for 20, or as many as make 100,000 steps where there are few rows.
         steps: instead of passes.
         tol: stop when the Frank-Wolfe gap, from all rows and at most once a pass, is at most tol times the loss of the
-            model that is 0; None: never.
+            best constant; None: never.
         gradient: "one_sample" or "sag".
+        polish: go on by Newton's method until the gap is below tol, or 1e-9 of that loss where there is no tol. Without
+            passes and steps, half a pass comes before it.
     """
 
     passes: int | None = None
     steps: int | None = None
     tol: float | None = None
     gradient: str = "one_sample"
+    polish: bool = False
 
     def __post_init__(self) -> None:
         choose(self.gradient, GRADIENTS, "gradient")
@@ -322,6 +360,8 @@ class Budget:
         """Steps for so many rows."""
         if self.steps is not None:
             return int(self.steps)
+        if self.polish and self.passes is None:
+            return -(-rows // 2)
         return rows * int(self.passes or max(LEAST_PASSES, -(-LEAST_STEPS // rows)))
 
 
@@ -332,8 +372,18 @@ class Fit:
     team: Team
     evaluation: Evaluation
     passes: int
-    converged: bool
-    """Whether every gap fell below tol; True where there is no tol."""
+    """Looks at all rows: of the one-sample phase, and rounds of the polish."""
+    limits: HostArray
+    """The gap that each model was to reach; infinite where there is no tol."""
+    units: HostArray
+    """What each model's loss and gap are to be compared with: the loss of the best constant."""
+    finished: bool = True
+    """False where `stop` ended the run."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether every gap fell below tol; True where there is no tol."""
+        return bool((self.evaluation.gap <= self.limits).all())
 
 
 def fit_in_memory(
@@ -345,25 +395,31 @@ def fit_in_memory(
     n_jobs: int | None = None,
     start: Start | None = None,
     advance: Callable[[int], None] = lambda steps: None,
+    note: Callable[[str], None] = lambda text: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Fit:
     """Train all models of the settings over shuffled passes, until each of them has a gap below the tolerance.
 
     Args:
         settings: what is learnt.
         data: the rows.
-        budget: how long.
+        budget: how long, and whether to polish.
         seed: of the shuffling.
         n_jobs: threads among which the models are divided.
-        start: where the models start.
+        start: where the models start; a polish without passes or steps begins right there.
         advance: hears of the steps done.
+        note: hears how the polish goes on.
+        stop: asked now and then; the models are then as they stand.
 
     Returns:
         The models, and a full pass's evaluation of them.
     """
     team = Team(settings, n_jobs=n_jobs, rows=data.size if budget.gradient == "sag" else None, start=start)
-    limit = None
+    units = loss_units(settings, data)
+    limits = np.full(settings.models, np.inf)
     if budget.tol is not None:
-        limit = budget.tol * evaluate(replace(settings, intercept=None), data, Team(settings).coefs).value
+        least = LEAST_TOL * evaluate(replace(settings, intercept=None), data, np.zeros_like(team.coefs)).value
+        limits = np.maximum(budget.tol * units, least)
     if start is None and settings.intercept is not None:
         team.set_intercepts(evaluate(settings, data, team.coefs).intercepts)
     measured: tuple[int, Evaluation] | None = None
@@ -383,14 +439,26 @@ def fit_in_memory(
         seen = team.steps
 
     rows = Memory(data, seed, budget.total(data.size), independent=budget.gradient == "sag")
-    learn_passes(
-        team,
-        rows,
-        Progress(),
-        passes=rows.turns,
-        report=report,
-        satisfied=lambda: limit is not None and bool((measure().gap <= limit).all()),
-    )
-    evaluation = measure()
-    converged = limit is None or bool((evaluation.gap <= limit).all())
-    return Fit(team, evaluation, -(-team.steps // data.size), converged)
+    straight = budget.polish and start is not None and budget.passes is None and budget.steps is None
+    if not straight:
+        learn_passes(
+            team,
+            rows,
+            Progress(),
+            passes=rows.turns,
+            stop=stop,
+            report=report,
+            satisfied=lambda: budget.tol is not None and rows.left > 0 and bool((measure().gap <= limits).all()),
+        )
+    steps = -(-team.steps // data.size)
+    if not budget.polish:
+        return Fit(team, measure(), steps, limits, units, not stop())
+    goals = limits if budget.tol is not None else np.maximum(POLISH_TOL * units, 0.0)
+    polished = polish(
+        settings, data, team.coefs, team.intercepts, goals, n_jobs=n_jobs, stop=stop,
+        report=lambda model, gap: note(f"polishing, gap {gap:.1e}"),
+    )  # fmt: skip
+    # As many steps as the default of an unpolished fit count as done: rows that come later move it no more than that.
+    t0 = max(team.t0 + team.steps, LEAST_PASSES * data.size)
+    ended = Team(settings, n_jobs=n_jobs, start=Start(polished.coefs, polished.evaluation.intercepts, t0))
+    return Fit(ended, polished.evaluation, steps + polished.rounds, limits, units, not stop())

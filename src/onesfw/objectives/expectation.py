@@ -10,8 +10,19 @@ import jax
 from onesfw.capabilities import OBLIVIOUS, UNBIASED
 from onesfw.objectives.base import Objective
 from onesfw.objectives.surrogates import Surrogate, surrogate
-from onesfw.objectives.user_functions import require_callable, require_like, require_scalar, shape_of, step_key
+from onesfw.objectives.user_functions import (
+    require_callable,
+    require_like,
+    require_scalar,
+    require_use,
+    sampled,
+    shape_of,
+    step_key,
+    traced,
+)
 from onesfw.trees import Array, Tree
+
+UNUSED = "Use z in value, or write FiniteSum with one row where F is deterministic."
 
 
 class Expectation(Objective):
@@ -22,7 +33,9 @@ class Expectation(Objective):
 
     Args:
         value: (x, z) ↦ F̃(x; z), one number; differentiated by JAX.
-        sample: key ↦ z, drawn with `jax.random`.
+        sample: key ↦ z, drawn with `jax.random`. A z that does not depend on the key is an error where NumPy's or
+            other random numbers are in it, a warning where it holds captured arrays, and taken for a deterministic
+            objective on purpose where it is made of zeros, ones or other single numbers.
         grad: (x, z) ↦ ∇F̃(x; z), where a better formula than JAX's is known.
         hvp: (x, z, u) ↦ ∇²F̃(x; z) u, likewise.
 
@@ -77,8 +90,11 @@ class Expectation(Objective):
         )
 
     def check(self, like: Tree, samples: int) -> None:
-        z = shape_of(self.sample, "Expectation", "sample(key)", jax.random.key(0))
-        require_scalar(shape_of(self.value, "Expectation", "value(x, z)", like, z), "Expectation", "value(x, z)")
+        z, random = sampled(self.sample, "Expectation", "sample(key)", jax.random.key(0))
+        value = traced(self.value, "Expectation", "value(x, z)", like, z)
+        require_scalar(value.shapes, "Expectation", "value(x, z)")
+        if random:
+            require_use(value, "Expectation", "value(x, z)", "sample z", UNUSED)
         if self.grad is not None:
             require_like(shape_of(self.grad, "Expectation", "grad(x, z)", like, z), like, "Expectation", "grad(x, z)")
         if self.hvp is not None:

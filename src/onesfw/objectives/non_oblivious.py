@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from onesfw.capabilities import DENSITY, UNBIASED
 from onesfw.objectives.base import Objective
 from onesfw.objectives.surrogates import Surrogate, surrogate
-from onesfw.objectives.user_functions import require_callable, require_scalar, shape_of, step_key
+from onesfw.objectives.user_functions import require_callable, require_scalar, sampled, shape_of, step_key
 from onesfw.trees import Array, Tree
 
 
@@ -98,7 +98,7 @@ class NonOblivious(Objective):
         )
 
     def check(self, like: Tree, samples: int) -> None:
-        z = shape_of(self.sample, "NonOblivious", "sample(key, x)", jax.random.key(0), like)
+        z, _ = sampled(self.sample, "NonOblivious", "sample(key, x)", jax.random.key(0), like)
         require_scalar(shape_of(self.value, "NonOblivious", "value(x, z)", like, z), "NonOblivious", "value(x, z)")
         density = shape_of(self.log_prob, "NonOblivious", "log_prob(z, x)", z, like)
         require_scalar(density, "NonOblivious", "log_prob(z, x)")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 
 from onesfw import trees
+from onesfw.objectives.tracing import Tracing, reason_of, same_numbers, trace
 from onesfw.trees import Array, Function, Tree
 
 
@@ -20,14 +23,67 @@ def require_callable(function: object, owner: str, name: str, optional: bool = F
         raise TypeError(f"{owner}: {name} must be a function, got {type(function).__name__}")
 
 
-def shape_of(function: Function, owner: str, signature: str, *args: Tree) -> Tree:
-    """The abstract result of a user's function; a ValueError says how it was called and why it failed."""
+class ObjectiveWarning(UserWarning):
+    """A user's function does what it says, and it is hardly what was meant."""
+
+
+def traced(function: Function, owner: str, signature: str, *args: Tree) -> Tracing:
+    """A user's function as JAX sees it; a ValueError says how it was called and why it failed.
+
+    It is traced twice: numbers that differ from one tracing to the next come from NumPy's or Python's generators, and
+    would be constants of the compiled run.
+    """
     try:
-        return jax.eval_shape(function, *args)
+        first, second = trace(function, *args), trace(function, *args)
     except Exception as error:
         shapes = ", ".join(trees.describe(a) for a in args if jax.tree.leaves(a))
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ValueError(f"{owner}: {signature} failed on arguments of shapes {shapes}: {reason}") from error
+        raise ValueError(f"{owner}: {signature} failed on arguments of shapes {shapes}: {reason_of(error)}") from error
+    if not same_numbers(first, second):
+        raise ValueError(
+            f"{owner}: {signature} computes with other numbers every time it is traced, and a compiled run would "
+            "freeze them into constants: np.random does not work here; use jax.random with the key, in sample"
+        )
+    return first
+
+
+def shape_of(function: Function, owner: str, signature: str, *args: Tree) -> Tree:
+    """The abstract result of a user's function."""
+    return traced(function, owner, signature, *args).shapes
+
+
+def sampled(function: Function, owner: str, signature: str, *args: Tree) -> tuple[Tree, bool]:
+    """The shapes of z, and whether it is random: whether it depends on the key, the first of `args`.
+
+    A z that is built from zeros and ones alone is a deterministic objective on purpose, and nothing is said about it.
+
+    Raises:
+        ValueError: where z is drawn with another key than the one given.
+    """
+    found = traced(function, owner, signature, *args)
+    if found.depends_on(0):
+        return found.shapes, True
+    if found.draws:
+        raise ValueError(
+            f"{owner}: {signature} draws from a key of its own, so that every sample is the same; use jax.random with "
+            "the key that it is given"
+        )
+    if found.holds_arrays:
+        warn(
+            f"{owner}: {signature} does not depend on its key, so that every sample is the same: np.random is frozen "
+            "into one constant by tracing. Use jax.random with the key (FiniteSum with one row, if F is deterministic)"
+        )
+    return found.shapes, False
+
+
+def require_use(function: Tracing, owner: str, signature: str, name: str, remedy: str) -> None:
+    """Warn where a loss does not depend on its row or sample, its second argument."""
+    if function.arguments[1] and not function.depends_on(1):
+        warn(f"{owner}: {signature} does not depend on its {name}: every sample says the same about F. {remedy}")
+
+
+def warn(text: str) -> None:
+    """Warn from the line that called the library, as nearly as can be told."""
+    warnings.warn(text, ObjectiveWarning, stacklevel=2)
 
 
 def require_scalar(result: Tree, owner: str, signature: str) -> None:

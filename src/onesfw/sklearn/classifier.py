@@ -80,10 +80,12 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         gradient: str = "one_sample",
         max_iter: int | None = None,
         steps: int | None = None,
-        tol: float | None = 1e-3,
+        tol: float | None = 1e-6,
         fit_intercept: bool = True,
         intercept_bound: float | None = None,
         class_weight: dict[Any, float] | str | None = None,
+        scale: bool | str = "auto",
+        polish: bool = True,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -100,6 +102,8 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         self.fit_intercept = fit_intercept
         self.intercept_bound = intercept_bound
         self.class_weight = class_weight
+        self.scale = scale
+        self.polish = polish
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,11 +18,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onesfw.arguments import number
 from onesfw.data.sources import check_indices
-from onesfw.linear.constraints import CLASSES, CONSTRAINTS, constraint_name
-from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS, default_radius
+from onesfw.engine.interrupts import catch_interrupt
+from onesfw.linear.constraints import CLASSES, CONSTRAINTS
+from onesfw.linear.convergence import trouble
+from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Settings, Start
-from onesfw.linear.losses import LOSSES
+from onesfw.linear.radii import chosen_radius
+from onesfw.linear.scaling import chosen_scales, divided
 from onesfw.linear.training import GRADIENTS, Budget, Team, fit_in_memory
 from onesfw.progress import ProgressBar
 from onesfw.schedules import PRESETS
@@ -40,6 +44,8 @@ class LinearOneSFW(BaseEstimator):
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "fit_intercept": ["boolean"],
         "intercept_bound": [Interval(Real, 0, None, closed="left"), None],
+        "scale": ["boolean", StrOptions({"auto"})],
+        "polish": ["boolean"],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -48,6 +54,7 @@ class LinearOneSFW(BaseEstimator):
 
     _team: Team
     _coef: np.ndarray | None
+    _scales: np.ndarray | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -59,7 +66,7 @@ class LinearOneSFW(BaseEstimator):
         """The coefficients: one row a class, one row for two classes; a vector for a regression."""
         check_is_fitted(self)
         if self._coef is None:  # a stream leaves them to whoever asks: they cost O(features)
-            self._coef = self._team.coefs
+            self._coef = self._in_units(self._team.coefs)
         return self._coef[0] if isinstance(self, RegressorMixin) else self._coef
 
     @property
@@ -81,71 +88,80 @@ class LinearOneSFW(BaseEstimator):
             check_indices(X, "X")
         return safe_sparse_dot(X, np.atleast_2d(self.coef_).T, dense_output=True) + self.intercept_
 
-    def _settings(self, data: Examples | None, classes: int | None = None) -> Settings:
-        """What is learnt. Without data, as in a stream, the defaults are numbers that do not look at them.
+    def _in_units(self, coefs: np.ndarray) -> np.ndarray:
+        """Coefficients of the columns as they came, where training divided them."""
+        return coefs if self._scales is None else coefs / self._scales
 
-        With `classes`, targets are class numbers, and there is one model a class, against the rest.
-        """
-        loss, constraint = LOSSES[self.loss], CONSTRAINTS[constraint_name(self.constraint)]
-        delta = float(getattr(self, "epsilon", 1.0))
-        if self.radius is not None:
-            radius = number(self.radius, "radius", 0.0, strict=True)
-        else:
-            radius = BLIND_RADIUS if data is None else default_radius(data, loss, constraint)
+    def _settings(self, radius: float, classes: int | None = None) -> Settings:
+        """What is learnt; with `classes`, targets are class numbers, and each class has a model against the rest."""
         interval = ANYWHERE if self.fit_intercept else None
         if self.fit_intercept and self.intercept_bound is not None:
             bound = number(self.intercept_bound, "intercept_bound", 0.0)
             interval = (-bound, bound)
         labels = None if classes is None else tuple(range(classes))
+        delta = float(getattr(self, "epsilon", 1.0))
         return Settings(
             self.n_features_in_, self.loss, self.constraint, radius, self.schedule, interval, delta, labels
         )  # fmt: skip
 
     def _train(self, data: Examples, classes: int | None = None) -> None:
-        """Fit all models over the same passes."""
-        budget = Budget(self.max_iter, self.steps, self.tol, self.gradient)
-        settings = self._settings(data, classes)
-        start = self._start(settings)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        with ProgressBar(budget.total(data.size), bool(self.verbose), "rows", "rows") as bar:
+        """Fit all models over the same passes; after Ctrl-C the models as they stand are kept, and it is raised."""
+        budget = Budget(self.max_iter, self.steps, self.tol, self.gradient, self.polish)
+        generator = check_random_state(self.random_state)
+        seed, split = (int(generator.randint(np.iinfo(np.int32).max)) for _ in range(2))
+        scales = chosen_scales(data, self.scale)
+        rows = divided(data, scales)
+        with (
+            ProgressBar(budget.total(data.size), bool(self.verbose), "rows", "rows") as bar,
+            catch_interrupt() as interrupted,
+        ):
+            settings = self._settings(1.0 if self.radius is None else self.radius, classes)
             Team(settings, n_jobs=self.n_jobs).compile(data.values.dtype)
+            if self.radius is None:
+                radius = chosen_radius(
+                    settings, rows, split, n_jobs=self.n_jobs, stop=interrupted.is_set, note=bar.note
+                )  # fmt: skip
+                settings = replace(settings, radius=radius)
             bar.note("")
             fit = fit_in_memory(
-                settings, data, budget, seed, n_jobs=self.n_jobs, start=start, advance=bar.advance
+                settings, rows, budget, seed, n_jobs=self.n_jobs, start=self._start(settings, scales),
+                advance=bar.advance, note=bar.note, stop=interrupted.is_set,
             )  # fmt: skip
-        if self.max_iter is not None and not fit.converged:
-            warnings.warn(
-                f"the Frank-Wolfe gap is {fit.evaluation.gap.max():.2g} after max_iter={self.max_iter} passes, more "
-                f"than tol={self.tol:g} allows; raise max_iter, or tol, or set tol=None",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self._team = fit.team
-        self._coef = fit.team.coefs
+        self._team, self._scales = fit.team, scales
+        self._coef = self._in_units(fit.team.coefs)
         self.n_iter_ = fit.passes
         self.gap_ = one_or_array(fit.evaluation.gap)
         self.objective_ = one_or_array(fit.evaluation.value)
         self.radius_ = float(settings.radii[0])
+        self.scale_ = scales
+        if not fit.finished:
+            raise KeyboardInterrupt("interrupted; the estimator holds the model as it stands")
+        sentence = trouble(fit, rows, budget)
+        if sentence is not None:
+            warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
 
-    def _start(self, settings: Settings) -> Start | None:
+    def _start(self, settings: Settings, scales: np.ndarray | None) -> Start | None:
         """Where the models start: with `warm_start`, at the coefficients of the fit before, drawn into the set."""
         if not (self.warm_start and hasattr(self, "_team")):
             return None
         before = self._team.settings
         if (before.models, before.n_features) != (settings.models, settings.n_features):
             raise ValueError("warm_start=True needs the features and classes of the fit before; use a new estimator")
-        return inside(self._team, settings)
+        coefs = np.atleast_2d(self.coef_) * (1.0 if scales is None else scales)
+        return inside(coefs, self._team, settings)
 
     def _learn(self, data: Examples, classes: int | None = None) -> None:
         """Go on with a stream: one step a row and model, in the order they came."""
         if not hasattr(self, "_team"):
-            self._team = Team(self._settings(None, classes), n_jobs=self.n_jobs)
+            radius = BLIND_RADIUS if self.radius is None else self.radius
+            self._team, self._scales = Team(self._settings(radius, classes), n_jobs=self.n_jobs), None
             self.radius_ = float(self._team.settings.radii[0])
         elif self._team.remembers:  # after a fit with SAG, whose table is of rows that are gone
             team = self._team
             start = Start(team.coefs, team.intercepts, team.t0 + team.steps)
             self._team = Team(team.settings, n_jobs=self.n_jobs, start=start)
-        self._team.learn_examples(data, np.arange(data.size))
+        self._team.streams = True
+        self._team.learn_examples(divided(data, self._scales), np.arange(data.size))
         self._coef = None
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
 
@@ -155,9 +171,9 @@ def one_or_array(numbers: np.ndarray) -> Any:
     return float(numbers[0]) if len(numbers) == 1 else numbers
 
 
-def inside(team: Team, settings: Settings) -> Start:
+def inside(coefs: np.ndarray, team: Team, settings: Settings) -> Start:
     """(coefficients, intercepts, steps taken), scaled into the sets and cut to the intervals of other settings."""
-    constraint, coefs = settings.set, team.coefs
+    constraint = settings.set
     if not constraint.signed:
         coefs = np.maximum(coefs, 0.0)
     for coef, radius in zip(coefs, settings.radii, strict=True):

@@ -74,9 +74,11 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
         gradient: str = "one_sample",
         max_iter: int | None = None,
         steps: int | None = None,
-        tol: float | None = 1e-3,
+        tol: float | None = 1e-6,
         fit_intercept: bool = True,
         intercept_bound: float | None = None,
+        scale: bool | str = "auto",
+        polish: bool = True,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -93,6 +95,8 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.intercept_bound = intercept_bound
+        self.scale = scale
+        self.polish = polish
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -25,7 +25,7 @@ from onesfw.submodular.row_functions import (
     feature_matrix,
     row_weights,
 )
-from onesfw.trees import Array, HostArray, Tree
+from onesfw.trees import Array, HostArray, Tree, as_array
 
 Kernel = Callable[[HostArray, HostArray], ArrayLike]
 BLOCK = 256  # rows that are sorted at once
@@ -214,7 +214,7 @@ def falling(similarity: Matrix, *, spare: bool = False) -> tuple[int, int, HostA
     A dense matrix of positive numbers is sorted block by block: besides it, 12 bytes an entry are needed, or 4 where it
     is `spare` and may be overwritten.
     """
-    if not isinstance(similarity, Sparse) and positive(dense := np.asarray(similarity)):
+    if not isinstance(similarity, Sparse) and positive(dense := as_array(similarity, "FacilityLocation: similarity")):
         own = spare and dense.dtype == np.float64 and dense.flags.c_contiguous
         values = dense if own else np.empty(dense.shape)
         indices = np.empty(dense.shape, np.int32)

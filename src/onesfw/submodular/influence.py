@@ -30,7 +30,7 @@ from onesfw.submodular.certificates import verdict
 from onesfw.submodular.coverage import Coverage
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.row_functions import Stepper, relaxation, relaxation_anew, row_gradient_bound
-from onesfw.trees import Array, HostArray, Tree
+from onesfw.trees import Array, HostArray, Tree, as_array
 
 AVERAGED = 10_000  # reverse-reachable sets that stand for the expectation on the host
 WEIGHTED_CASCADE = "weighted-cascade"
@@ -73,7 +73,7 @@ class Influence(Function):
     def __init__(
         self, edges: ArrayLike, probability: float | str | ArrayLike = WEIGHTED_CASCADE, *, directed: bool = False
     ) -> None:
-        pairs = np.asarray(edges)
+        pairs = as_array(edges, "Influence: edges")
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.shape[0] == 0 or pairs.dtype.kind not in "iu":
             raise ValueError(
                 f"Influence: edges must be pairs of whole numbers, one pair a row, got {pairs.dtype} of {pairs.shape}"
@@ -319,7 +319,7 @@ def edge_chances(probability: float | str | ArrayLike, count: int) -> HostArray 
             raise ValueError(f"Influence: probability must be a number, an array or {WEIGHTED_CASCADE!r}")
         return None
     one = real(probability)
-    chances = np.full(count, one) if one is not None else np.asarray(probability)
+    chances = np.full(count, one) if one is not None else as_array(probability, "Influence: probability")
     if chances.dtype.kind not in "fiu" or chances.shape != (count,):
         raise ValueError(
             f"Influence: probability must be one number, {WEIGHTED_CASCADE!r}, or one number per edge ({count}), got "

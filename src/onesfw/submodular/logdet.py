@@ -18,7 +18,7 @@ from onesfw.submodular.base import Chosen, Function, Judge, Source, State, as_ma
 from onesfw.submodular.certificates import ByMarginals
 from onesfw.submodular.matroids import Matroid
 from onesfw.submodular.row_functions import LARGEST
-from onesfw.trees import Array, HostArray, Tree
+from onesfw.trees import Array, HostArray, Tree, as_array
 
 MOST_CHECKED = 5_000  # rows of a kernel that is factorised, to see that it is positive semidefinite
 WORTH_THREADS = 1e11  # operations from which BLAS may use as many threads as it likes: seconds of one core
@@ -56,7 +56,7 @@ class LogDet(Function):
     kernel: HostArray
 
     def __init__(self, kernel: ArrayLike) -> None:
-        matrix = np.asarray(kernel)
+        matrix = as_array(kernel, "LogDet: kernel")
         if matrix.dtype.kind not in "fiub":
             raise TypeError(f"LogDet: kernel must hold numbers, got dtype {matrix.dtype}")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onesfw.arguments import whole_number
+from onesfw.arguments import subsets, whole_number
 from onesfw.sets.host import on_host
-from onesfw.trees import Array, HostArray
+from onesfw.trees import Array, HostArray, as_array
 
 Labels = Sequence[str] | Sequence[int] | HostArray
 Capacities = int | Sequence[int] | Mapping[str, int] | Mapping[int, int] | HostArray
@@ -274,7 +274,7 @@ class LaminarMatroid(Matroid):
 
     def __init__(self, n: int, family: Iterable[Iterable[int]], capacities: Iterable[int]) -> None:
         self.n = whole_number(n, "n", 1)
-        sets = [sorted({whole_number(i, "family", 0, self.n - 1) for i in members}) for members in family]
+        sets = subsets(family, self.n, "LaminarMatroid")
         limits = [whole_number(c, "capacities", 0) for c in capacities]
         if len(sets) != len(limits) or not sets:
             raise ValueError(
@@ -350,7 +350,7 @@ class Counter(Builder):
 
 def by_label(groups: Labels) -> tuple[HostArray, HostArray]:
     """The labels in order, and each element's place among them; a sentence where there is no order."""
-    given = np.asarray(groups)
+    given = as_array(groups, "PartitionMatroid: groups")
     if given.ndim != 1 or given.size == 0:
         raise ValueError(f"PartitionMatroid: groups must hold one group per element, got shape {given.shape}")
     texts = [isinstance(label, str) for label in groups]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from onesfw.arguments import number, whole_number
+from onesfw.arguments import number, subsets, whole_number
 from onesfw.objectives.user_functions import require_callable
 from onesfw.submodular.matroids import Builder, Matroid
-from onesfw.trees import HostArray
+from onesfw.trees import HostArray, as_array
 
 
 class GraphicMatroid(Matroid):
@@ -30,7 +30,7 @@ class GraphicMatroid(Matroid):
     """
 
     def __init__(self, edges: ArrayLike) -> None:
-        pairs = np.asarray(edges)
+        pairs = as_array(edges, "GraphicMatroid: edges")
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.shape[0] == 0:
             raise ValueError(f"GraphicMatroid: edges must be pairs of nodes, one pair a row, got shape {pairs.shape}")
         nodes, flat = np.unique(pairs, return_inverse=True)
@@ -82,8 +82,8 @@ class TransversalMatroid(Matroid):
         self.n = whole_number(n, "n", 1)
         self.homes: list[list[int]] = [[] for _ in range(self.n)]
         self.sets = 0
-        for members in family:
-            for i in sorted({whole_number(i, "family", 0, self.n - 1) for i in members}):
+        for members in subsets(family, self.n, "TransversalMatroid"):
+            for i in members:
                 self.homes[i].append(self.sets)
             self.sets += 1
 
@@ -144,7 +144,7 @@ class LinearMatroid(Matroid):
     """
 
     def __init__(self, matrix: ArrayLike, tolerance: float = 1e-9) -> None:
-        columns = np.asarray(matrix)
+        columns = as_array(matrix, "LinearMatroid: matrix")
         if columns.ndim != 2 or 0 in columns.shape or columns.dtype.kind not in "fiub":
             raise ValueError(f"LinearMatroid: matrix must be 2-D and hold numbers, got {columns.dtype} {columns.shape}")
         self.columns = np.ascontiguousarray(columns.T, np.float64)

@@ -33,7 +33,7 @@ from onesfw.submodular.base import (
 )
 from onesfw.submodular.certificates import gradient_bound, set_bound, verdict
 from onesfw.submodular.matroids import Matroid
-from onesfw.trees import Array, HostArray, Tree
+from onesfw.trees import Array, HostArray, Tree, as_array
 
 
 @runtime_checkable
@@ -271,7 +271,7 @@ def check_size(largest: float, name: str, what: str) -> None:
 def as_sparse(matrix: Matrix, name: str, what: str) -> sp.csr_matrix:
     """A dense or sparse matrix of finite non-negative numbers as CSR, without stored zeros."""
     if not isinstance(matrix, Sparse):
-        array = np.asarray(matrix)
+        array = as_array(matrix, f"{name}: {what}")
         if array.dtype.kind not in "fiub":
             raise TypeError(f"{name}: {what} must hold numbers, got dtype {array.dtype}")
         if array.ndim != 2 or 0 in array.shape:
@@ -297,7 +297,7 @@ def as_sparse(matrix: Matrix, name: str, what: str) -> sp.csr_matrix:
 
 def feature_matrix(features: ArrayLike, name: str) -> HostArray:
     """Finite features, a row per element, or a sentence."""
-    points = np.asarray(features)
+    points = as_array(features, f"{name}: features")
     if points.dtype.kind not in "fiub":
         raise TypeError(f"{name}: features must hold numbers, got dtype {points.dtype}")
     if points.ndim != 2 or 0 in points.shape:

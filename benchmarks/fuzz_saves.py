@@ -1,0 +1,325 @@
+"""The loaders of what the library saves itself: models, results, row caches, checkpoints; damaged, or forged."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import json
+import random
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fuzz_base import Reader
+
+PLAIN = [None, True, -1, 0, 2**40, 0.5, "", "x", "logistic", [], ["a", "b"], [1, [2]], {}, {"a": 1}, "nan"]
+
+
+def a_model(rng: random.Random) -> Any:
+    """A small linear model."""
+    from onesfw.linear.model import LinearModel
+
+    coef = np.array([rng.choice([0.0, 0.0, 1.5, -2.0]) for _ in range(rng.randint(1, 12))])
+    labels = rng.choice([None, (0.0, 1.0), ("no", "yes")])
+    return LinearModel(coef, 0.5, "squared" if labels is None else "logistic", "l1", 3.0, labels)
+
+
+def model_parts(model: Any) -> Any:
+    """A model in a form that can be compared."""
+    return [model.coef.tolist(), model.intercept, model.loss, model.constraint, model.radius, model.labels]
+
+
+class Model(Reader):
+    """A saved linear model."""
+
+    name, suffix, sealed = "model", ".model", True
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        a_model(rng).save(folder / "made")
+        return (folder / "made").read_bytes()
+
+    def read(self, path: Path) -> Any:
+        from onesfw.linear.model import LinearModel
+
+        return model_parts(LinearModel.load(path))
+
+
+class ForgedModel(Model):
+    """A model whose fields make no sense, under a right checksum: refused, or one that predicts."""
+
+    name, share, sealed = "forged model", 5, False
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        from onesfw.files import read_tensors, write_tensors
+        from onesfw.linear.model import FORMAT, VERSION
+
+        a_model(rng).save(folder / "made")
+        content, tensors = read_tensors(folder / "made", FORMAT, VERSION, "model")
+        forge(rng, content, tensors)
+        write_tensors(folder / "made", FORMAT, VERSION, content, tensors)
+        return (folder / "made").read_bytes()
+
+    def read(self, path: Path) -> Any:
+        from onesfw.linear import CONSTRAINTS, LOSSES
+        from onesfw.linear.model import LinearModel
+
+        model = LinearModel.load(path)
+        assert str(model.loss) in LOSSES, f"unknown loss {model.loss!r}"
+        assert str(model.constraint) in CONSTRAINTS, f"unknown constraint {model.constraint!r}"
+        assert np.isfinite(model.coef).all(), "a coefficient is not finite"
+        assert np.isfinite([model.intercept, model.radius]).all(), "the intercept or the radius is not finite"
+        model.predict(np.zeros((2, model.n_features)))
+        return model_parts(model)
+
+
+def forge(rng: random.Random, content: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+    """Change a field or a tensor."""
+    if rng.random() < 0.3:
+        name = rng.choice(sorted(tensors))
+        array = tensors[name].copy()
+        if array.size and rng.random() < 0.7:
+            array.flat[rng.randrange(array.size)] = rng.choice(
+                [-1, 10**6] if array.dtype.kind == "i" else [np.nan, np.inf]
+            )
+        tensors[name] = array if rng.random() < 0.7 else array[:-1]
+        return
+    content[rng.choice(sorted(content))] = rng.choice(PLAIN)
+
+
+@functools.cache
+def a_result() -> Any:
+    """A small result."""
+    import jax.numpy as jnp
+
+    import onesfw as fw
+
+    objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.eye(3, dtype=np.float32))
+    return fw.minimize(objective, fw.sets.L2Ball(1.0), np.zeros(3, np.float32), steps=10, every=[5, 10])
+
+
+class SavedResult(Reader):
+    """A saved result."""
+
+    name, suffix, sealed = "result", ".result", True
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        a_result().save(folder / "made")
+        return (folder / "made").read_bytes()
+
+    def read(self, path: Path) -> Any:
+        import onesfw as fw
+
+        result = fw.Result.load(path)
+        return [np.asarray(result.x).tolist(), result.steps, result.value, result.trace.value.tolist()]
+
+
+class ForgedResult(SavedResult):
+    """A result whose fields make no sense, under a right checksum: refused, or one that prints."""
+
+    name, share, sealed = "forged result", 5, False
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        from onesfw.files import read_tensors, write_tensors
+        from onesfw.results.result_file import FORMAT, VERSION
+
+        a_result().save(folder / "made")
+        content, tensors = read_tensors(folder / "made", FORMAT, VERSION, "result")
+        forge(rng, content, tensors)
+        write_tensors(folder / "made", FORMAT, VERSION, content, tensors)
+        return (folder / "made").read_bytes()
+
+    def read(self, path: Path) -> Any:
+        import onesfw as fw
+
+        return str(type(fw.Result.load(path)))
+
+
+class Cache(Reader):
+    """A row cache."""
+
+    name, suffix, sealed = "cache", ".cache", True
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        import scipy.sparse as sp
+
+        from onesfw.data.cache import CacheWriter
+        from onesfw.data.chunks import Chunk
+        from onesfw.data.encoding import Encoding
+        from onesfw.data.prepare import Prepared
+
+        path = folder / "made.cache"
+        path.unlink(missing_ok=True)
+        writer = CacheWriter(path)
+        for end in range(1, rng.randint(2, 4)):
+            rows = sp.csr_matrix(np.array([[rng.choice([0.0, 1.0, 2.5]) for _ in range(4)] for _ in range(3)], "f4"))
+            writer.add(Chunk(rows, np.array([1.0, 0.0, 1.0]), (100 * end, 3 * end)))
+        writer.commit({"file": "x"}, Prepared(Encoding("libsvm", 4), None).to_json(), 0, np.float32)
+        return path.read_bytes()
+
+    def read(self, path: Path) -> Any:
+        from onesfw.data.cache import RowCache
+
+        return [[chunk.targets.tolist(), chunk.rows.toarray().tolist()] for chunk in RowCache(path).chunks()]
+
+
+class ForgedCache(Cache):
+    """A row cache whose index makes no sense, under a right checksum: refused, or read without leaving the file."""
+
+    name, share, sealed = "forged cache", 3, False
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        from onesfw.data.cache import MAGIC, TAIL
+
+        data = super().make(rng, folder)
+        length = int.from_bytes(data[-TAIL : 8 - TAIL], "little")
+        content = json.loads(data[-TAIL - length : -TAIL])
+        entry = rng.choice([content, content["prepared"], *content["chunks"]])
+        entry[rng.choice(sorted(entry))] = rng.choice(PLAIN)
+        index = json.dumps(content, sort_keys=True).encode()
+        seal = len(index).to_bytes(8, "little") + hashlib.sha256(index).digest() + MAGIC
+        return data[: -TAIL - length] + index + seal
+
+
+class Saves(Reader):
+    """A checkpoint of the engine: one of its files is damaged, and the same call is made again."""
+
+    name, suffix, share, sealed = "checkpoint", ".run", 1, True
+
+    def __init__(self) -> None:
+        self.home: str | None = None
+        self.kept = self.damaged = Path()
+
+    def call(self, folder: Path) -> Any:
+        import jax.numpy as jnp
+
+        import onesfw as fw
+
+        objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.eye(3, dtype=np.float32))
+        ball, x0 = fw.sets.L2Ball(1.0), np.zeros(3, np.float32)
+        return fw.minimize(objective, ball, x0, steps=10, evaluate=False, checkpoint=folder).x.tolist()
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        if self.home is None:
+            self.home = tempfile.mkdtemp()
+            atexit.register(shutil.rmtree, self.home, ignore_errors=True)
+            self.kept = Path(self.home) / "run"
+            self.call(self.kept)
+        self.damaged = rng.choice(sorted(path for path in self.kept.rglob("*") if path.is_file()))
+        return self.damaged.read_bytes()
+
+    def read(self, path: Path) -> Any:
+        data = path.read_bytes()
+        path.unlink()
+        shutil.copytree(self.kept, path)
+        (path / self.damaged.relative_to(self.kept)).write_bytes(data)
+        return self.call(path)
+
+
+class TrainingSaves(Saves):
+    """A checkpoint of training from a file, in the middle of it: the same call goes on to the same model."""
+
+    name, share = "training", 3
+
+    def call(self, folder: Path) -> Any:
+        from onesfw.linear import train
+
+        rows = folder.parent / "rows.svm"
+        if not rows.exists():
+            rows.write_text("".join(f"{i % 7} 1:{i % 3} 2:{i % 5}\n" for i in range(30)))
+        try:
+            model = train(rows, radius=2.0, loss="squared", passes=self.passes, buffer=10, checkpoint=folder)
+        except FloatingPointError as error:
+            raise ValueError(f"{rows}: {error}") from error
+        assert np.isfinite(model.coef).all(), "a coefficient is not finite"
+        return [model.coef.tolist(), model.intercept]
+
+    passes = 1
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        self.passes = 1
+        whole = super().make(rng, folder)
+        self.passes = 2
+        return whole
+
+    def read(self, path: Path) -> Any:
+        (path.parent / "rows.svm").unlink(missing_ok=True)
+        return super().read(path)
+
+
+class ForgedTraining(TrainingSaves):
+    """Such a checkpoint whose fields make no sense, under a right checksum: refused, or a finite model."""
+
+    name, share, sealed = "forged training", 2, False
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        from onesfw.engine.checkpoint import FORMAT, VERSION
+        from onesfw.files import read_tensors, write_tensors
+
+        super().make(rng, folder)
+        self.damaged = self.kept / "state.safetensors"
+        content, tensors = read_tensors(self.damaged, FORMAT, VERSION, "checkpoint")
+        if rng.random() < 0.5:
+            forge(rng, content["progress"], tensors)
+        else:
+            forge(rng, content, tensors)
+        write_tensors(folder / "made", FORMAT, VERSION, content, tensors)
+        return (folder / "made").read_bytes()
+
+
+@functools.cache
+def a_path() -> Any:
+    """A small path over radii."""
+    from onesfw.linear import radius_path
+
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    return radius_path(rows, np.where(rows[:, 0] > 0, 1.0, -1.0), [1.0, 2.0], passes=2)
+
+
+class SavedPath(Reader):
+    """A saved path over radii."""
+
+    name, suffix, share, sealed = "path", ".path", 5, True
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        a_path().save(folder / "made")
+        return (folder / "made").read_bytes()
+
+    def read(self, path: Path) -> Any:
+        from onesfw.linear import RadiusPath
+
+        found = RadiusPath.load(path)
+        return [np.asarray(found.radii).tolist(), found.coefs.toarray().tolist()]
+
+
+@functools.cache
+def a_selection() -> Any:
+    """A small selection."""
+    import onesfw as fw
+    from onesfw import submodular as sm
+
+    return fw.select(sm.Coverage(np.eye(3) + np.eye(3, k=1)), sm.UniformMatroid(3, 2), steps=10)
+
+
+class SavedSelection(Reader):
+    """A saved selection."""
+
+    name, suffix, share, sealed = "selection", ".selection", 5, True
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        a_selection().save(folder / "made")
+        return (folder / "made").read_bytes()
+
+    def read(self, path: Path) -> Any:
+        from onesfw.submodular import Selection
+
+        found = Selection.load(path)
+        return [np.asarray(found.indices).tolist(), found.value, found.ratio]
+
+
+READERS: list[Reader] = [
+    Model(), ForgedModel(), SavedResult(), ForgedResult(), SavedPath(), SavedSelection(), Cache(), ForgedCache(),
+    Saves(), TrainingSaves(), ForgedTraining(),
+]  # fmt: skip

@@ -1,0 +1,476 @@
+"""`sweep`: a run for every set, every choice of rows and every seed.
+
+On a CPU the runs go through threads, or to the workers of the user's joblib backend; on an accelerator all runs of one
+shape go together, in one program.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from onesfw import trees
+from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
+from onesfw.arguments import choose, whole_number
+from onesfw.engine import jobs
+from onesfw.engine.checkpoint import Checkpoint, digest, open_folder
+from onesfw.engine.checks import build_run, checked_run, starting_point
+from onesfw.engine.evaluation import Evaluate, Measure, number_from
+from onesfw.engine.fingerprint import fingerprint
+from onesfw.engine.host_loop import HostLoop
+from onesfw.engine.interrupts import catch_interrupt, keep_interrupts
+from onesfw.engine.keys import Key, as_key
+from onesfw.engine.programs import Program, Programs, compile_cells, split, stacked
+from onesfw.engine.replicates import MOST_REPLICATES, stack
+from onesfw.engine.run import Run
+from onesfw.objectives import FiniteSum, Objective
+from onesfw.progress import ProgressBar
+from onesfw.results.sweep import MEASURES, STATUSES, Sweep
+from onesfw.sets import ConvexSet
+from onesfw.trees import Array, Function, HostArray, Tree
+
+Validation = FiniteSum | Measure | Literal[False] | None
+TOGETHER_BYTES = 1 << 34  # what the states of runs that go together may take
+
+
+def sweep(
+    objective: Objective,
+    constraints: ConvexSet | Iterable[ConvexSet],
+    x0: Tree | None = None,
+    *,
+    steps: int,
+    algorithm: Algorithm | None = None,
+    rows: Iterable[npt.ArrayLike] | None = None,
+    replicates: int = 1,
+    validation: Validation = None,
+    sense: str = "minimize",
+    key: Key = 0,
+    evaluate: Evaluate = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Sweep:
+    """Solve a problem over many sets, on many choices of rows, from many seeds.
+
+    Every run is the one that `minimize` makes of `objective.only(rows)`, the set, and the key
+    `jax.random.fold_in(key, number)`, where number counts the runs: seeds fastest, then rows, then sets. On a CPU it
+    is the same to the last bit.
+
+    Args:
+        objective: as in `minimize`; a `FiniteSum` where rows are given.
+        constraints: one set, or several of one class and shape, in rising order of the number that tells them apart.
+        x0: where every run starts; None starts each at a member of its set.
+        steps: T, the iterations of each run.
+        algorithm: a recipe; None for `one_sfw()`, or `one_sfw("dr_submodular")` where F is maximised.
+        rows: for each choice the numbers of the rows to learn from, as `fw.rows.folds` gives them; None for all rows.
+        replicates: seeds for every set and choice of rows.
+        validation: None for the rows that are left out, where there are any; a `FiniteSum` of other rows, or a
+            function of x, for its value; False for nothing.
+        sense: "minimize" or "maximize".
+        key: an integer seed or a JAX key.
+        evaluate: as in `minimize`.
+        time_limit: stop after so many seconds; the runs share them equally.
+        progress: show a progress bar.
+        checkpoint: a folder to save the runs in, as in `minimize`.
+
+    Returns:
+        Arrays over (constraint, rows, replicate), the best set, a table and a picture.
+
+    Raises:
+        TypeError: where an argument is of the wrong kind.
+        ValueError: where sets differ in class or shape or are not sorted, a choice of rows is empty or out of range,
+            or a number is wrong. Both name the argument and the remedy, before anything is compiled.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import numpy as np
+        >>> import onesfw as fw
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(60, 4))
+        >>> y = X @ [1.0, 0.0, 0.0, -0.5] + 0.1 * rng.normal(size=60)
+        >>> objective = fw.FiniteSum(lambda x, row: (row[0] @ x - row[1]) ** 2 / 2, (X, y))
+        >>> balls = [fw.sets.L1Ball(r, shape=4) for r in (0.5, 1.5, 6.0)]
+        >>> found = fw.sweep(objective, balls, steps=2_000, rows=fw.rows.folds(60, 3))
+        >>> found.best().at
+        1.5
+    """
+    sets = checked_sets(constraints)
+    choose(sense, ("minimize", "maximize"), "sense")
+    sign = 1 if sense == "minimize" else -1
+    algorithm = algorithm or (one_sfw() if sign > 0 else one_sfw(DR_SUBMODULAR))
+    replicates = whole_number(replicates, "replicates", 1, MOST_REPLICATES)
+    if not isinstance(checkpoint, str | os.PathLike | None):
+        raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
+    choices = checked_rows(rows, objective)
+    objectives = [objective] if choices is None else [restricted(objective, numbers) for numbers in choices]
+    begun = time.perf_counter()
+    limits = {"steps": steps, "algorithm": algorithm, "evaluate": evaluate, "time_limit": time_limit}
+    with keep_interrupts(), checked_run(objectives[0], sets[0], x0, sign, **limits) as first:  # type: ignore[arg-type]
+        runs = [first]
+        for constraint in sets[1:]:
+            start = starting_point(x0, constraint)
+            runs.append(
+                build_run(
+                    objectives[0], constraint, start, x0 is not None, sign, every=None, gap_tol=None, callbacks=(),
+                    **limits,  # type: ignore[arg-type]
+                )
+            )  # fmt: skip
+        judge = Judge.of(validation, objectives, first.x0)
+        root = as_key(key)
+        cells = [
+            Cell(number, replace(run, objective=part), root, judge)
+            for number, (run, part) in enumerate(
+                (run, part) for run in runs for part in objectives for _ in range(replicates)
+            )
+        ]
+        folder = None
+        if checkpoint is not None:
+            folder = open_folder(Path(checkpoint), parts_of(first, root, replicates, sets, choices))
+        with catch_interrupt() as interrupted, ProgressBar(steps * len(cells), bool(progress)) as bar:
+            carry = together if jax.default_backend() != "cpu" else apart
+            found = carry(cells, folder, interrupted, bar)
+    labels = (*told_apart(sets), type(sets[0]).__name__, first.algorithm.summary, sense)
+    return assembled(found, (len(sets), len(objectives), replicates), labels, time.perf_counter() - begun)
+
+
+class Found(NamedTuple):
+    """What one run has come to."""
+
+    x: Tree
+    measures: tuple[float, ...]
+    """in the order of `MEASURES`"""
+    status: int
+    steps: int
+    kernel: str
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How points are judged on rows that their runs did not learn from."""
+
+    kind: Literal["left out", "others", "function", "nothing"]
+    others: FiniteSum | None = None
+    function: Measure | None = None
+
+    @classmethod
+    def of(cls, validation: Validation, objectives: Sequence[Objective], x: Tree) -> Judge:
+        """What the argument `validation` asks for, tried at the starting point where it is a function."""
+        if validation is False:
+            return cls("nothing")
+        if isinstance(validation, FiniteSum):
+            validation.check(trees.shapes(x), 1)
+            return cls("others", others=validation)
+        if callable(validation):
+            number_from(validation, x)
+            return cls("function", function=validation)
+        if validation is not None:
+            raise TypeError(f"validation must be None, False, a FiniteSum or a function of x, got {validation!r}")
+        complete = [not np.any(np.asarray(part.times) == 0) for part in objectives if isinstance(part, FiniteSum) and
+                    part.times is not None]  # fmt: skip
+        return cls("nothing" if not complete or any(complete) else "left out")
+
+    def program(self, objective: Objective) -> tuple[list[Array | HostArray], Function]:
+        """The arrays that the judgement reads, and the function of them and x; for the two kinds that are traced."""
+        source = self.others if self.kind == "others" else objective
+        assert isinstance(source, FiniteSum)
+        arrays, join = split(source)
+
+        def judged(arrays: list[Array], x: Tree) -> tuple[Array, Array]:
+            rows: FiniteSum = join(arrays)
+            return rows.value_and_error(x) if self.kind == "others" else rows.left_out(x)
+
+        return arrays, judged
+
+    def compiled(self, objective: Objective, x: Tree) -> Callable[[Objective, Tree], tuple[float, float]]:
+        """(objective, x) ↦ the value at x on the other rows and its standard error, for objectives of one shape."""
+        if self.kind == "nothing":
+            return lambda objective, x: (np.nan, np.nan)
+        if self.function is not None:
+            function = self.function
+            return lambda objective, x: (number_from(function, x), np.nan)
+        dtype = trees.dtype_of(x)
+        arrays, judged = self.program(objective)
+        program = Program(judged, stacked([arrays], dtype)[0], x)
+
+        def one(objective: Objective, x: Tree) -> tuple[float, float]:
+            mean, error = program(stacked([self.program(objective)[0]], dtype)[0], x)
+            return float(mean), float(error)
+
+        return one
+
+
+class Compiled(NamedTuple):
+    """What runs of one shape share."""
+
+    programs: Programs
+    judge: Callable[[Objective, Tree], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep."""
+
+    number: int
+    run: Run
+    root: Array
+    judge: Judge
+
+    @property
+    def key(self) -> Array:
+        """The run's own key."""
+        return jax.random.fold_in(self.root, self.number)
+
+    @property
+    def shape(self) -> str:
+        """What runs must have in common to share a program."""
+        return str([leaf.shape for leaf in split((self.run.objective, self.run.constraint))[0]])
+
+    def compiled(self) -> Compiled:
+        """The programs of this run, and of those of its shape."""
+        return Compiled(compile_cells([self.run], self.key), self.judge.compiled(self.run.objective, self.run.x0))
+
+    def go(
+        self, shared: Compiled, folder: Path | None, interrupted: threading.Event, bar: ProgressBar, share: float | None
+    ) -> Found:
+        """Run it alone."""
+        run = replace(self.run, time_limit=share)
+        programs = shared.programs.bind(run)
+        store = None if folder is None else Checkpoint(folder, f"run-{self.number}")
+        outcome = HostLoop(run, programs, self.key, interrupted, bar, None, store).go()
+        measured = (np.nan,) * 4 if outcome.final is None else tuple(float(value) for value in outcome.final)
+        judged = shared.judge(run.objective, outcome.x)
+        place = STATUSES.index(outcome.status[0])
+        x = jax.tree.map(np.asarray, outcome.x)
+        return Found(x, (*measured, *judged), place, int(outcome.rows[-1]["step"]), programs.kernel)
+
+
+def apart(cells: list[Cell], folder: Path | None, interrupted: threading.Event, bar: ProgressBar) -> list[Found]:
+    """The runs one by one: in as many threads as there are cores, or on the workers of the user's joblib backend."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    away = jobs.away()
+    workers = min(len(cells), jobs.workers(None) if away else 1 if jobs.nested() else cores)
+    limit, wide = cells[0].run.time_limit, trees.wide()
+    share = None if limit is None else limit * workers / len(cells)
+    if away:
+        found = []
+        bar.note("")
+        kind = str(jax.random.key_impl(cells[0].root))
+        root = np.asarray(jax.random.key_data(cells[0].root))
+        tasks = [(cell.number, cell.run, cell.judge, root, kind, folder, share, wide) for cell in cells]
+        for one in jobs.in_order(elsewhere, tasks):
+            found.append(one)
+            bar.advance(one.steps)
+        return found
+
+    shared: dict[str, Compiled] = {}
+    for cell in cells:
+        if cell.shape not in shared:
+            shared[cell.shape] = cell.compiled()
+    bar.note("")
+
+    def here(cell: Cell) -> Found:
+        try:
+            with jax.enable_x64(wide):  # a setting of each thread
+                return cell.go(shared[cell.shape], folder, interrupted, bar, share)
+        except BaseException:
+            interrupted.set()  # an error in one run ends the others too
+            raise
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(here, cells))
+
+
+def elsewhere(
+    number: int,
+    run: Run,
+    judge: Judge,
+    root: HostArray,
+    kind: str,
+    folder: Path | None,
+    share: float | None,
+    wide: bool,
+) -> Found:
+    """One run as a task for any process."""
+    with jax.enable_x64(wide), catch_interrupt() as interrupted, ProgressBar(run.steps, False) as bar:
+        key = jax.random.wrap_key_data(jnp.asarray(root), impl=kind)
+        cell = Cell(number, run, key, judge)
+        return cell.go(cell.compiled(), folder, interrupted, bar, share)
+
+
+def together(cells: list[Cell], folder: Path | None, interrupted: threading.Event, bar: ProgressBar) -> list[Found]:
+    """The runs of one shape in one program, as many as memory holds; groups one after the other."""
+    found: dict[int, Found] = {}
+    for number, group in enumerate(groups(cells)):
+        share = cells[0].run.time_limit
+        share = None if share is None else share * len(group) / len(cells)
+        runs = [replace(cell.run, time_limit=share) for cell in group]
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(cells[0].root, np.array([cell.number for cell in group]))
+        programs = compile_cells(runs, keys)
+        bar.note("")
+        inside = stack([run.inside for run in runs])
+        store = None if folder is None else Checkpoint(folder, f"group-{number}")
+        outcome = HostLoop(replace(runs[0], inside=inside), programs, keys, interrupted, bar, None, store).go()
+        measured = [np.full(len(group), np.nan)] * 4 if outcome.final is None else list(outcome.final)
+        table = np.stack([*(np.broadcast_to(column, len(group)) for column in measured), *judged(group, outcome.x)], 1)
+        x = jax.tree.map(np.asarray, outcome.x)
+        steps = int(outcome.rows[-1]["step"])
+        for place, cell in enumerate(group):
+            point = jax.tree.map(lambda leaf: leaf[place], x)  # noqa: B023
+            status = STATUSES.index(outcome.status[place])
+            found[cell.number] = Found(point, tuple(table[place].tolist()), status, steps, programs.kernel)
+    return [found[cell.number] for cell in cells]
+
+
+def groups(cells: list[Cell]) -> Iterator[list[Cell]]:
+    """Runs whose arrays have the same shapes, no more at once than memory holds."""
+    alike: dict[str, list[Cell]] = {}
+    for cell in cells:
+        alike.setdefault(cell.shape, []).append(cell)
+    most = max(1, TOGETHER_BYTES // (20 * max(1, trees.size_in_bytes(cells[0].run.x0))))
+    for group in alike.values():
+        for begin in range(0, len(group), most):
+            yield group[begin : begin + most]
+
+
+def judged(group: list[Cell], x: Tree) -> tuple[HostArray, HostArray]:
+    """The values of many points on their other rows, and standard errors."""
+    judge, nothing = group[0].judge, np.full(len(group), np.nan)
+    if judge.kind == "nothing":
+        return nothing, nothing
+    if judge.function is not None:
+        points = [jax.tree.map(lambda leaf: leaf[place], x) for place in range(len(group))]  # noqa: B023
+        return np.array([number_from(judge.function, point) for point in points]), nothing
+    arrays, axes = stacked([judge.program(cell.run.objective)[0] for cell in group], trees.dtype_of(x))
+    _, function = judge.program(group[0].run.objective)
+    mean, error = Program(jax.vmap(function, (axes, 0)), arrays, x)(arrays, x)
+    return np.asarray(mean, np.float64), np.asarray(error, np.float64)
+
+
+def checked_sets(constraints: ConvexSet | Iterable[ConvexSet]) -> list[ConvexSet]:
+    """One set or several as a list; raises where they differ in more than their numbers, or are not sorted."""
+    sets: list[Tree] = [constraints] if isinstance(constraints, ConvexSet) else list(as_iterable(constraints))
+    for constraint in sets:
+        if not isinstance(constraint, ConvexSet):
+            name = getattr(constraint, "__name__", repr(constraint))
+            raise TypeError(f"constraints must be sets from onesfw.sets, such as L1Ball(5.0, shape=20), got {name}")
+    if not sets:
+        raise ValueError("constraints holds no set; give one, or several of one class")
+    kind = type(sets[0])
+    other = next((constraint for constraint in sets if type(constraint) is not kind), None)
+    if other is not None:
+        raise ValueError(
+            f"constraints must be sets of one class, got {kind.__name__} and {type(other).__name__}; sweep over each "
+            "class apart"
+        )
+    if len({jax.tree.structure(constraint) for constraint in sets}) > 1 or len({shapes(c) for c in sets}) > 1:
+        raise ValueError("constraints must have one shape; give every set the same shape=, and arrays of one length")
+    at, parameter = told_apart(sets)
+    if len(sets) > 1 and parameter != "set" and not np.all(np.diff(at) > 0):
+        raise ValueError(f"constraints must be sorted by their {parameter}, each larger than the one before")
+    return sets
+
+
+def as_iterable(constraints: Iterable[ConvexSet]) -> Iterable[ConvexSet]:
+    """What can be gone through; raises TypeError otherwise."""
+    if not isinstance(constraints, Iterable):
+        raise TypeError(f"constraints must be a set or several from onesfw.sets, got {constraints!r}")
+    return constraints
+
+
+def shapes(constraint: ConvexSet) -> str:
+    """The shapes of a set's members and of the arrays it holds."""
+    return str((constraint.template(), [np.shape(leaf) for leaf in jax.tree.leaves(constraint)]))
+
+
+def told_apart(sets: Sequence[ConvexSet]) -> tuple[HostArray, str]:
+    """The one number in which sets differ, and its name; their places where there is no such number."""
+    leaves = [jax.tree.leaves(constraint) for constraint in sets]
+    columns = [np.stack([np.asarray(held[place]) for held in leaves]) for place in range(len(leaves[0]))]
+    differing = [place for place, column in enumerate(columns) if not np.all(column == column[:1])]
+    candidates = differing or range(len(columns))
+    single = [place for place in candidates if columns[place].ndim == 1]
+    if not single or len(differing) > 1:
+        return np.arange(len(sets), dtype=np.float64), "set"
+    paths = jax.tree_util.tree_flatten_with_path(sets[0])[0]
+    name = jax.tree_util.keystr(paths[single[0]][0], simple=True, separator=".").strip(".")
+    return columns[single[0]].astype(np.float64), {"bound": "radius"}.get(name, name)
+
+
+def checked_rows(rows: Iterable[npt.ArrayLike] | None, objective: Objective) -> list[HostArray] | None:
+    """The choices of rows as arrays; raises where there is none, or one is empty."""
+    if rows is None:
+        return None
+    if not isinstance(objective, FiniteSum):
+        raise TypeError(f"rows: only a FiniteSum has rows, and the objective is {type(objective).__name__}")
+    if objective.rows is not None or objective.indices is not None:
+        raise ValueError("rows: the objective has rows or indices of its own; give FiniteSum the data alone")
+    if not isinstance(rows, Iterable):
+        raise TypeError(f"rows must be arrays of row numbers, as fw.rows.folds(n, 10) gives them, got {rows!r}")
+    choices = []
+    for place, numbers in enumerate(rows):
+        array = np.asarray(numbers)
+        if array.size == 0:
+            raise ValueError(f"rows: choice {place} names no row; leave it out, or take fewer folds")
+        if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+            raise TypeError(f"rows: choice {place} must be a vector of row numbers, got {array.dtype}{array.shape}")
+        if array.min() < 0 or array.max() >= objective.total:
+            raise ValueError(
+                f"rows: choice {place} names row {array.max() if array.max() >= objective.total else array.min()}, and "
+                f"the data have rows 0..{objective.total - 1}"
+            )
+        choices.append(array)
+    if not choices:
+        raise ValueError("rows holds no choice of rows; give arrays of row numbers, or None for all rows")
+    return choices
+
+
+def restricted(objective: Objective, numbers: HostArray) -> FiniteSum:
+    """The objective over some rows."""
+    assert isinstance(objective, FiniteSum)
+    return objective.only(numbers)
+
+
+def parts_of(
+    run: Run, key: Array, replicates: int, sets: Sequence[ConvexSet], choices: list[HostArray] | None
+) -> dict[str, str]:
+    """What makes two sweeps the same, for a checkpoint."""
+    arrays = [np.asarray(leaf) for constraint in sets for leaf in jax.tree.leaves(constraint)]
+    return {
+        **fingerprint(run, key, replicates),
+        "constraints": f"{len(sets)} × {type(sets[0]).__name__} {digest(*arrays)}",
+        "rows": "all" if choices is None else f"{len(choices)} {digest(*choices)}",
+    }
+
+
+def assembled(
+    found: list[Found], shape: tuple[int, int, int], labels: tuple[HostArray, str, str, str, str], seconds: float
+) -> Sweep:
+    """The runs as arrays over (constraint, rows, replicate)."""
+    at, parameter, constraint, algorithm, sense = labels
+    table = np.array([one.measures for one in found], np.float64)
+    x = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), stack([one.x for one in found]))
+    measures = {name: table[:, place].reshape(shape) for place, name in enumerate(MEASURES)}
+    return Sweep(
+        x=x,
+        **measures,
+        status=np.array([one.status for one in found]).reshape(shape),
+        at=at,
+        parameter=parameter,
+        constraint=constraint,
+        algorithm=algorithm,
+        sense=sense,
+        steps=np.array([one.steps for one in found]).reshape(shape),
+        seconds=seconds,
+        kernel=found[0].kernel,
+    )

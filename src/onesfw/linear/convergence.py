@@ -1,0 +1,47 @@
+"""Whether a fit came near enough to the best of its set, and what to do where it did not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onesfw.arguments import named
+from onesfw.linear.examples import Examples
+from onesfw.linear.scaling import UNEVEN, column_scales, unevenness
+from onesfw.linear.training import Budget, Fit
+from onesfw.trees import HostArray
+
+LARGE_SHARE = 0.1  # of the loss: a larger gap says that the model is not the one that was asked for
+NEGLIGIBLE = 1e-6  # of the loss of the best constant: gaps below are no trouble, however small the loss
+
+
+def too_large(gap: HostArray, loss: HostArray, units: HostArray) -> HostArray:
+    """Which gaps exceed a tenth of the loss."""
+    return gap > np.maximum(LARGE_SHARE * np.abs(loss), NEGLIGIBLE * np.abs(units))
+
+
+def trouble(fit: Fit, data: Examples, budget: Budget) -> str | None:
+    """A sentence that says how large the gap is and what will make it smaller; None where it is small enough."""
+    gap, loss = fit.evaluation.gap, fit.evaluation.value
+    missed = gap > fit.limits
+    if not (missed | too_large(gap, loss, fit.units)).any():
+        return None
+    worst = int(np.argmax(gap / np.maximum(fit.limits, 1e-300)) if missed.any() else np.argmax(gap))
+    allowed = f"tol={budget.tol:g} allows {fit.limits[worst]:.2g}" if missed.any() else "that is over a tenth of it"
+    return (
+        f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}; {allowed}; "
+        f"{remedy(data, budget)}"
+    )  # fmt: skip
+
+
+def remedy(data: Examples, budget: Budget) -> str:
+    """What will make the gap smaller, the surest first."""
+    ratio = unevenness(column_scales(data), data)
+    if ratio > UNEVEN:
+        return (
+            f"the columns' scales differ by a factor of {ratio:.3g}: leave {named('scale')} at 'auto', or scale the "
+            "columns"
+        )
+    if not budget.polish:
+        more = "" if budget.gradient == "sag" else f", or {named('gradient')}='sag'"
+        return f"set {named('polish')}=True, raise {named('max_iter')}{more}, or lower {named('radius')}"
+    return f"lower {named('radius')}, or raise {named('tol')}"

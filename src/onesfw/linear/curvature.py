@@ -1,0 +1,246 @@
+"""X' diag(D) X on some columns: a matrix where it is small, products with the rows elsewhere."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse
+from numba import njit
+from scipy.linalg import lapack
+
+from onesfw.linear.examples import read_only
+from onesfw.trees import HostArray
+
+FAST = {"reassoc", "contract", "nsz"}
+MOST_COLUMNS = 3_000  # of a dense factorisation
+LEAST_ROOM = 64 << 20  # bytes that a matrix may take, however small the rows are
+THICK = 0.25  # the share of entries from which blocks of rows are multiplied as dense ones
+BLOCK_ENTRIES = 1 << 20
+LEAST_RIDGE = 1e-12  # of the largest diagonal entry: a column may be empty in the rows that bend
+CG_STEPS, CG_ACCURACY = 300, 1e-9
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def multiply(indptr: HostArray, indices: HostArray, values: HostArray, x: HostArray, out: HostArray) -> None:
+    """out = X x."""
+    for i in range(out.shape[0]):
+        total = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            total += values[p] * x[indices[p]]
+        out[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def multiply_back(indptr: HostArray, indices: HostArray, values: HostArray, w: HostArray, out: HostArray) -> None:
+    """out = X' w."""
+    out[:] = 0.0
+    for i in range(w.shape[0]):
+        if w[i] != 0.0:
+            for p in range(indptr[i], indptr[i + 1]):
+                out[indices[p]] += w[i] * values[p]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def squares_back(indptr: HostArray, indices: HostArray, values: HostArray, w: HostArray, out: HostArray) -> None:
+    """out_j = Σ w_i X_ij², the diagonal of X' diag(w) X."""
+    out[:] = 0.0
+    for i in range(w.shape[0]):
+        for p in range(indptr[i], indptr[i + 1]):
+            out[indices[p]] += w[i] * values[p] * values[p]
+
+
+@njit(cache=True, nogil=True)
+def count_kept(indptr: HostArray, indices: HostArray, place: HostArray) -> HostArray:
+    """Where each row begins once only the columns with place ≥ 0 are kept."""
+    begin, kept = np.zeros(indptr.shape[0], np.int64), 0
+    for i in range(indptr.shape[0] - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            kept += place[indices[p]] >= 0
+        begin[i + 1] = kept
+    return begin
+
+
+@njit(cache=True, nogil=True)
+def keep(
+    indptr: HostArray, indices: HostArray, values: HostArray, place: HostArray, signs: HostArray,
+    new_indices: HostArray, new_values: HostArray,
+) -> None:  # fmt: skip
+    """The entries of the kept columns, renumbered, times their signs."""
+    kept = 0
+    for p in range(indptr[-1]):
+        j = place[indices[p]]
+        if j >= 0:
+            new_indices[kept] = j
+            new_values[kept] = signs[j] * values[p]
+            kept += 1
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def gram(indptr: HostArray, indices: HostArray, values: HostArray, bends: HostArray, out: HostArray) -> None:
+    """out = X' diag(bends) X, where the columns of each row rise."""
+    out[:, :] = 0.0
+    for i in range(bends.shape[0]):
+        if bends[i] != 0.0:
+            for p in range(indptr[i], indptr[i + 1]):
+                a, j = bends[i] * values[p], indices[p]
+                for q in range(indptr[i], p + 1):
+                    out[j, indices[q]] += a * values[q]
+    for j in range(out.shape[0]):
+        for k in range(j):
+            out[k, j] = out[j, k]
+
+
+class Columns(NamedTuple):
+    """CSR rows of some columns, whose numbers rise along each row."""
+
+    indptr: HostArray
+    indices: HostArray
+    values: HostArray
+    width: int
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the rows take."""
+        return int(self.indptr.nbytes + self.indices.nbytes + self.values.nbytes)
+
+    def times(self, x: HostArray) -> HostArray:
+        """X x."""
+        out = np.empty(len(self.indptr) - 1)
+        multiply(self.indptr, self.indices, self.values, x, out)
+        return out
+
+    def back(self, w: HostArray) -> HostArray:
+        """X' w."""
+        out = np.empty(self.width)
+        multiply_back(self.indptr, self.indices, self.values, w, out)
+        return out
+
+    def only(self, chosen: HostArray, signs: HostArray) -> Columns:
+        """The chosen columns, in rising order, times their signs."""
+        place = np.full(self.width, -1, np.int64)
+        place[chosen] = np.arange(len(chosen))
+        indptr = count_kept(self.indptr, self.indices, place)
+        indices, values = np.empty(indptr[-1], np.uint32), np.empty(indptr[-1], self.values.dtype)
+        keep(self.indptr, self.indices, self.values, place, signs, indices, values)
+        return Columns(read_only(indptr), read_only(indices), read_only(values), len(chosen))
+
+    def gram(self, bends: HostArray) -> HostArray:
+        """X' diag(bends) X."""
+        out = np.zeros((self.width, self.width))
+        rows = len(bends)
+        if self.indptr[-1] < THICK * rows * self.width:
+            gram(self.indptr, self.indices, self.values, bends, out)
+            return out
+        matrix = scipy.sparse.csr_array((self.values, self.indices.view(np.int32), self.indptr), (rows, self.width))
+        step = max(1, BLOCK_ENTRIES // self.width)
+        for first in range(0, rows, step):
+            block = matrix[first : first + step].toarray().astype(np.float64, copy=False)
+            out += (block * bends[first : first + step, None]).T @ block
+        return out
+
+
+class Curvature(Protocol):
+    """A positive semidefinite H: a model's second derivatives."""
+
+    diagonal: HostArray
+
+    def times(self, v: HostArray) -> HostArray:
+        """H v."""
+
+    def solve(self, free: HostArray, right: HostArray, shift: float = 0.0, accuracy: float = CG_ACCURACY) -> HostArray:
+        """The u with (H + shift) u = right on the free coordinates, for each column of `right`.
+
+        `accuracy` is that of an iterative solution.
+        """
+
+
+class Matrix:
+    """H in full, solved by Cholesky's factorisation."""
+
+    def __init__(self, columns: Columns, bends: HostArray, centred: bool, damping: float) -> None:
+        self.H = columns.gram(bends)
+        total = bends.sum()
+        if centred and total > 0:  # the intercept follows: its part of the curvature goes
+            h = columns.back(bends)
+            self.H -= np.outer(h, h / total)
+        self.H[np.diag_indices(columns.width)] *= 1.0 + damping
+        self.diagonal = self.H.diagonal()
+
+    def times(self, v: HostArray) -> HostArray:
+        """H v."""
+        return self.H @ v
+
+    def solve(self, free: HostArray, right: HostArray, shift: float = 0.0, accuracy: float = CG_ACCURACY) -> HostArray:
+        """Cholesky, with a ridge that grows until it succeeds."""
+        ridge, top = LEAST_RIDGE, max(float(self.diagonal.max(initial=0.0)), 1e-290)
+        while True:
+            part = np.asfortranarray(self.H[np.ix_(free, free)])
+            part[np.diag_indices(len(free))] += shift + ridge * top
+            factor, failed = lapack.dpotrf(part, lower=1, overwrite_a=1, clean=0)
+            if not failed:
+                return np.asarray(lapack.dpotrs(factor, np.asfortranarray(right), lower=1)[0])
+            ridge *= 100
+
+
+class Products:
+    """H by products with the rows, solved by conjugate gradients: memory of a few vectors."""
+
+    def __init__(self, columns: Columns, bends: HostArray, centred: bool, damping: float) -> None:
+        self.columns, self.bends = columns, bends
+        self.total = float(bends.sum()) if centred else 0.0
+        diagonal = np.empty(columns.width)
+        squares_back(columns.indptr, columns.indices, columns.values, bends, diagonal)
+        if self.total > 0:
+            self.h = columns.back(bends)
+            diagonal = np.maximum(diagonal - self.h**2 / self.total, 0.0)
+        top = max(float(diagonal.max(initial=0.0)), 1e-290)
+        self.extra = damping * diagonal + LEAST_RIDGE * top
+        self.diagonal = diagonal + self.extra
+
+    def times(self, v: HostArray) -> HostArray:
+        """H v."""
+        out = self.columns.back(self.bends * self.columns.times(v)) + self.extra * v
+        return out - self.h * (self.h @ v / self.total) if self.total > 0 else out
+
+    def solve(self, free: HostArray, right: HostArray, shift: float = 0.0, accuracy: float = CG_ACCURACY) -> HostArray:
+        """Conjugate gradients, one column at a time, scaled by the diagonal."""
+        return np.column_stack([self.one(free, column, shift, accuracy) for column in right.T])
+
+    def one(self, free: HostArray, right: HostArray, shift: float, accuracy: float) -> HostArray:
+        """(H + shift) u = right on the free coordinates."""
+        scale = 1.0 / (self.diagonal[free] + shift)
+        full = np.zeros(self.columns.width)
+        u, residual = np.zeros(len(free)), right.copy()
+        direction = scaled = scale * residual
+        size = first = float(residual @ scaled)
+        for _ in range(CG_STEPS):
+            if size <= accuracy**2 * first or size <= 0:
+                break
+            full[free] = direction
+            image = self.times(full)[free] + shift * direction
+            step = size / float(direction @ image)
+            u += step * direction
+            residual -= step * image
+            scaled = scale * residual
+            before, size = size, float(residual @ scaled)
+            direction = scaled + size / before * direction
+        return u
+
+
+def curvature(columns: Columns, bends: HostArray, centred: bool, damping: float, room: int, sparse: bool) -> Curvature:
+    """H of the columns: a matrix where it is small and its making pays, else products.
+
+    Args:
+        columns: X.
+        bends: D.
+        centred: take out what an intercept that follows saves.
+        damping: a share of the diagonal that is added to it.
+        room: bytes that a matrix may take, at least LEAST_ROOM.
+        sparse: whether solutions are: many small systems are then solved with one H.
+    """
+    width = columns.width
+    entries = columns.indptr[-1] / max(1, len(bends))  # of a row
+    most = MOST_COLUMNS if sparse else MOST_COLUMNS // 3
+    small = width <= most and 16 * width**2 <= max(room, LEAST_ROOM) and (sparse or entries <= 200)
+    return (Matrix if small else Products)(columns, bends, centred, damping)

@@ -1,0 +1,163 @@
+"""φ(m) = min over b of Σ w ℓ(m + b, y): the loss of margins at their best intercept, with its two derivatives."""
+
+from __future__ import annotations
+
+from math import exp, log1p
+
+import numpy as np
+from numba import njit
+
+from onesfw.linear.examples import Examples
+from onesfw.linear.learner import Settings, evaluate
+from onesfw.linear.losses import (
+    HUBER,
+    LOGISTIC,
+    POISSON,
+    SQUARED_HINGE,
+    best_shift,
+    curvature,
+    derivative,
+    value,
+)
+from onesfw.trees import HostArray
+
+QUICK_ROUNDS = 4
+SETTLED = 1e-8  # Newton's last step, after which the intercept is off by its square
+
+
+@njit(cache=True, nogil=True)
+def upper_curvature(loss: int, parameter: float, m: float, y: float) -> float:
+    """The curvature of a parabola above ℓ that touches it at m; a cautious one for the Poisson loss, which has none."""
+    if loss == LOGISTIC:
+        return 0.25
+    if loss == SQUARED_HINGE:
+        return 2.0
+    if loss == HUBER:
+        return min(1.0, parameter / max(abs(m - y), 1e-300))
+    if loss == POISSON:
+        return max(exp(m), abs(exp(m) - y))
+    return curvature(loss, parameter, m, y)
+
+
+@njit(cache=True, nogil=True)
+def expand(
+    loss: int, parameter: float, margins: HostArray, shift: float, targets: HostArray, weights: HostArray,
+    caution: float, slopes: HostArray, bends: HostArray,
+) -> float:  # fmt: skip
+    """Σ w ℓ at margins + shift; writes w ℓ' and w ℓ'', the latter blended with its upper bound by `caution`."""
+    total = 0.0
+    for i in range(margins.shape[0]):
+        m, y, w = margins[i] + shift, targets[i], weights[i]
+        if loss == LOGISTIC:  # one exponential for all three
+            e = exp(-abs(m))
+            p = e / (1.0 + e)
+            miss = p if y * m > 0 else 1.0 - p
+            total += w * (log1p(e) + max(-y * m, 0.0))
+            slopes[i], bend = -y * w * miss, p * (1.0 - p)
+        else:
+            total += w * value(loss, parameter, m, y)
+            slopes[i], bend = w * derivative(loss, parameter, m, y), curvature(loss, parameter, m, y)
+        if caution > 0.0:
+            bend += caution * (upper_curvature(loss, parameter, m, y) - bend)
+        bends[i] = w * bend
+    return total
+
+
+@njit(cache=True, nogil=True)
+def total_loss(
+    loss: int, parameter: float, margins: HostArray, shift: float, targets: HostArray, weights: HostArray
+) -> float:
+    """Σ w ℓ at margins + shift."""
+    total = 0.0
+    for i in range(margins.shape[0]):
+        total += weights[i] * value(loss, parameter, margins[i] + shift, targets[i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def settled_shift(
+    loss: int, parameter: float, margins: HostArray, targets: HostArray, weights: HostArray, low: float, high: float,
+    start: float,
+) -> float:  # fmt: skip
+    """The best intercept from one that is near: a few Newton steps; `best_shift` where they do not settle."""
+    b = min(max(start, low), high)
+    for _ in range(QUICK_ROUNDS):
+        slope, bend = 0.0, 0.0
+        for i in range(margins.shape[0]):
+            slope += weights[i] * derivative(loss, parameter, margins[i] + b, targets[i])
+            bend += weights[i] * curvature(loss, parameter, margins[i] + b, targets[i])
+        if (slope >= 0 and b <= low) or (slope <= 0 and b >= high):
+            return b
+        if not bend > 0:
+            break
+        step = slope / bend
+        b = min(max(b - step, low), high)
+        if abs(step) <= SETTLED * max(1.0, abs(b)):
+            return b
+    return best_shift(loss, parameter, margins, targets, weights, low, high, start)
+
+
+class Profile:
+    """φ of one model's rows. The intercept of the last margins is kept: the next search starts there.
+
+    Args:
+        settings: of all models.
+        data: the rows.
+        model: which of them.
+        intercept: where the first search starts.
+    """
+
+    def __init__(self, settings: Settings, data: Examples, model: int, intercept: float = 0.0) -> None:
+        self.code, self.delta = settings.loss_function.code, float(settings.delta)
+        self.targets = settings.targets_of(data.targets, model)
+        self.weights = data.weights / max(float(data.weights.sum()), np.finfo(float).tiny)
+        intervals = settings.intervals
+        self.interval = None if intervals is None else (float(intervals[model][0]), float(intervals[model][1]))
+        self.intercept = float(intercept)
+        self.slopes, self.bends = np.empty(data.size), np.empty(data.size)
+
+    @property
+    def centred(self) -> bool:
+        """Whether the intercept follows the margins: not where there is none, or where it lies at its bound."""
+        return self.interval is not None and self.interval[0] < self.intercept < self.interval[1]
+
+    def value(self, margins: HostArray) -> float:
+        """φ(m)."""
+        self.settle(margins)
+        return float(total_loss(self.code, self.delta, margins, self.intercept, self.targets, self.weights))
+
+    def expand(self, margins: HostArray, caution: float = 0.0) -> float:
+        """φ(m), with `slopes` and `bends` at the best intercept."""
+        self.settle(margins)
+        return float(
+            expand(
+                self.code,
+                self.delta,
+                margins,
+                self.intercept,
+                self.targets,
+                self.weights,
+                caution,
+                self.slopes,
+                self.bends,
+            )
+        )
+
+    def settle(self, margins: HostArray) -> None:
+        """Solve for the intercept."""
+        if self.interval is not None:
+            low, high = self.interval
+            self.intercept = float(
+                settled_shift(self.code, self.delta, margins, self.targets, self.weights, low, high, self.intercept)
+            )
+
+
+def loss_units(settings: Settings, data: Examples) -> HostArray:
+    """The loss of the best constant, of 0 where there is no intercept, above the least that the targets allow."""
+    nothing = np.zeros((settings.models, settings.n_features))
+    value = evaluate(settings, data, nothing).value
+    if settings.loss != "poisson":
+        return value
+    y = data.targets
+    saturated = y - np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0)
+    return value - np.average(saturated, weights=data.weights if data.weights.any() else None)

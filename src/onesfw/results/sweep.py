@@ -1,0 +1,242 @@
+"""What comes out of a sweep: one run for every set, every choice of rows and every seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from onesfw.files import Tensors, read_tensors, write_tensors
+from onesfw.results.pictures import save_figure
+from onesfw.results.result_file import decode_tree, encode_tree
+from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.status import Status
+from onesfw.trees import Floats, HostArray, Json, Tree
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMAT, VERSION = "onesfw.sweep", 1
+MEASURES = ("value", "value_stderr", "gap", "gap_stderr", "validation", "validation_stderr")
+LOG_FROM = 20.0  # a ratio of the largest to the smallest radius from which the axis is logarithmic
+STATUSES = tuple(Status)
+RULES = ("best", "one_standard_error")
+
+
+class Choice(NamedTuple):
+    """A set that was chosen, and what it was chosen for.
+
+    Args:
+        number: its place among the constraints.
+        at: its radius, or whatever number tells the sets apart.
+        mean: the mean it was chosen for, of the validation values where there are any.
+        stderr: the standard error of that mean.
+    """
+
+    number: int
+    at: float
+    mean: float
+    stderr: float
+
+
+@dataclass(frozen=True)
+class Sweep(Shown):
+    """The runs of `fw.sweep`: arrays over (constraint, rows, replicate), in that order.
+
+    Args:
+        x: the points, with three leading axes.
+        value: F(x) on the rows that were learnt; NaN where nothing was evaluated.
+        value_stderr: its standard error.
+        gap: the Frank-Wolfe gap there.
+        gap_stderr: its standard error.
+        validation: the value on the rows left out, or what `validation=` asked for; NaN where there is none.
+        validation_stderr: its standard error, over the rows of one run.
+        status: why each run ended: the place of a member of `Status`.
+        at: what tells the sets apart, the radius mostly; 0, 1, 2, … where no single number does.
+        parameter: the name of that number.
+        constraint: the class of the sets.
+        algorithm: the method's name, setting and schedules.
+        sense: "minimize" or "maximize".
+        steps: iterations of each run, as far as it came.
+        seconds: wall time of all runs together, compilation and evaluation included.
+        kernel: which loop ran: "xla" or "persistent".
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import numpy as np
+        >>> import onesfw as fw
+        >>> rows = np.random.default_rng(0).normal(0.3, 1.0, (40, 3))
+        >>> objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2) / 2, rows)
+        >>> sets = [fw.sets.L2Ball(r, shape=3) for r in (0.1, 0.5, 2.0)]
+        >>> found = fw.sweep(objective, sets, steps=300, rows=fw.rows.folds(40, 4))
+        >>> found.value.shape, found.best().at
+        ((3, 4, 1), 0.5)
+    """
+
+    x: Tree
+    value: Floats
+    value_stderr: Floats
+    gap: Floats
+    gap_stderr: Floats
+    validation: Floats
+    validation_stderr: Floats
+    status: HostArray
+    at: Floats
+    parameter: str
+    constraint: str
+    algorithm: str
+    sense: str
+    steps: HostArray
+    seconds: float
+    kernel: str = "xla"
+
+    @property
+    def judged(self) -> Floats:
+        """What sets are compared by: the validation values, or F itself where there are none."""
+        return self.value if np.isnan(self.validation).all() else self.validation
+
+    @property
+    def means(self) -> tuple[Floats, Floats]:
+        """The mean of what sets are compared by, and its standard error: over rows, or over seeds where rows are one.
+
+        With one run a set the error is that of the run's own value.
+        """
+        values = self.judged.mean(2)
+        if values.shape[1] == 1:
+            values = self.judged[:, 0]
+        if values.shape[1] > 1:
+            return values.mean(1), values.std(1, ddof=1) / np.sqrt(values.shape[1])
+        own = self.value_stderr if self.judged is self.value else self.validation_stderr
+        return values[:, 0], own[:, 0, 0]
+
+    def best(self, rule: str = "best") -> Choice:
+        """The set with the best mean; or the smallest one within a standard error of it.
+
+        Args:
+            rule: "best", or "one_standard_error", which prefers the set that is asked for less.
+
+        Returns:
+            The choice.
+
+        Raises:
+            ValueError: where the rule has another name, or nothing was measured.
+        """
+        if rule not in RULES:
+            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}, got {rule!r}")
+        means, errors = self.means
+        if np.isnan(means).all():
+            raise ValueError("nothing was measured; leave evaluate=None, or give rows or validation")
+        cost = means if self.sense == "minimize" else -means
+        number = int(np.nanargmin(cost))
+        if rule == "one_standard_error":
+            error = 0.0 if np.isnan(errors[number]) else errors[number]
+            near = np.flatnonzero(cost <= cost[number] + error)
+            number = int(near[np.argmin(self.at[near])])
+        return Choice(number, float(self.at[number]), float(means[number]), float(errors[number]))
+
+    def sheet(self) -> Sheet:
+        """The table that is printed, and shown in a notebook: a line a set."""
+        _, folds, seeds = self.value.shape
+        title = f"{self.constraint}, {len(self.at)} sets × {folds} choices of rows × {seeds} seeds: {self.algorithm}"
+        validated = not np.isnan(self.validation).all()
+        heads = (self.parameter, "value", "largest gap", *(["validation"] if validated else []), "")
+        notes = {}
+        if not np.isnan(self.means[0]).all():
+            notes = {self.best("one_standard_error").number: "within one standard error", self.best().number: "best"}
+        means, errors = self.means
+        rows = []
+        for c, at in enumerate(self.at):
+            cells = [f"{at:.4g}", f"{self.value[c].mean():.6g}", f"{self.gap[c].max():.1e}"]
+            if validated:
+                cells.append(f"{means[c]:.6g} ± {errors[c]:.2g}")
+            rows.append((*cells, notes.get(c, "")))
+        return Sheet(title, heads, rows, self.ended, words=0)
+
+    @property
+    def ended(self) -> str:
+        """How many runs did not do all their steps, and why, in a line; and the time."""
+        counts = {status: int(np.sum(self.status == place)) for place, status in enumerate(STATUSES)}
+        lines = [f"{count:,} runs: {status}" for status, count in counts.items() if count]
+        return "\n".join([*lines, f"{self.seconds:.2f} seconds"])
+
+    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
+        """Training and validation values against the radius, with bands of one standard error.
+
+        Args:
+            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
+            ax: axes to draw into; None makes a figure.
+
+        Returns:
+            The figure.
+
+        Raises:
+            ValueError: where nothing was measured, and the picture would be empty.
+        """
+        if np.isnan(self.means[0]).all():
+            raise ValueError("nothing was measured, and the picture would be empty; leave evaluate=None")
+        figure, axes = axes_of(ax, (7.0, 4.2))
+        if not np.isnan(self.validation).all():
+            means, errors = self.means
+            axes.fill_between(self.at, means - errors, means + errors, color="#0072B2", alpha=0.2, linewidth=0)
+            axes.plot(self.at, means, "o-", color="#0072B2", label="rows left out, ± 1 standard error")
+            axes.axvline(self.best().at, color="#0072B2", linewidth=1, linestyle=":")
+        if not np.isnan(self.value).all():
+            runs = self.value.reshape(len(self.at), -1)
+            low, high = np.quantile(runs, [0.1, 0.9], axis=1)
+            axes.fill_between(self.at, low, high, color="#D55E00", alpha=0.15, linewidth=0)
+            axes.plot(self.at, runs.mean(1), "s--", color="#D55E00", label="rows learnt, middle 80 % of the runs")
+        if self.at.min() > 0 and self.at.max() > LOG_FROM * self.at.min():
+            axes.set_xscale("log")
+        axes.set_xlabel(self.parameter)
+        axes.set_ylabel("value")
+        axes.set_title(f"{self.constraint}: {self.value.size:,} runs of {self.algorithm.split(',')[0]}")
+        axes.grid(alpha=0.3)
+        if len(axes.get_legend_handles_labels()[0]) > 1:
+            axes.legend(frameon=False, fontsize=9)
+        if path is not None:
+            save_figure(figure, path)
+        return figure
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A line for every run: its set, rows and seed, and what was measured.
+
+        Raises:
+            ImportError: where pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas, which is not installed: pip install pandas") from error
+        c, f, r = np.indices(self.value.shape).reshape(3, -1)
+        columns = {self.parameter: self.at[c], "constraint": c, "rows": f, "replicate": r, "steps": self.steps.ravel()}
+        columns |= {name: getattr(self, name).ravel() for name in MEASURES}
+        columns["status"] = np.array([STATUSES[place].name for place in self.status.ravel()], object)
+        return pd.DataFrame(columns)
+
+    def save(self, path: str | Path) -> None:
+        """Write the sweep to a safetensors file, whole or not at all; `Sweep.load` reads it back."""
+        tensors: Tensors = {
+            name: np.asarray(getattr(self, name), order="C") for name in (*MEASURES, "status", "at", "steps")
+        }
+        content = {name: getattr(self, name) for name in ("parameter", "constraint", "algorithm", "sense", "kernel")}
+        content |= {"seconds": self.seconds, "x": encode_tree(self.x, "x", tensors)}
+        write_tensors(path, FORMAT, VERSION, content, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a saved sweep; a damaged or foreign file raises a ValueError and executes nothing."""
+        content, tensors = read_tensors(path, FORMAT, VERSION, "sweep")
+        try:
+            x = decode_tree(content.pop("x"), tensors)
+            fields: dict[str, Json] = {name: tensors[name] for name in (*MEASURES, "status", "at", "steps")}
+            found = cls(x=x, **fields, **content)
+            places = found.status.min() >= 0 and found.status.max() < len(STATUSES)
+            if found.value.ndim != 3 or len(found.at) != len(found.value) or not places:
+                raise ValueError("shapes")
+        except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{path} is not a saved sweep of this version of onesfw: its fields do not fit") from error
+        return found

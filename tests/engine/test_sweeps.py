@@ -1,0 +1,194 @@
+"""`fw.sweep`: every run is the single run, what is chosen, what is refused, files and pictures."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import onesfw as fw
+from onesfw.engine import sweeps
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 3)).astype(np.float32)
+Y = (X @ np.array([1.0, 0.0, -0.5], np.float32) + 0.1 * RNG.normal(size=30)).astype(np.float32)
+RADII = (0.3, 1.5, 4.0)
+FOLDS = fw.rows.folds(30, 4)  # of 22 and 23 rows
+STEPS = 700
+
+
+def objective():
+    """Least squares, a new loss at every call."""
+    return fw.FiniteSum(lambda x, row: (row[0] @ x - row[1]) ** 2 / 2, (X, Y))
+
+
+def balls(radii=RADII):
+    """The sets of the sweep."""
+    return [fw.sets.L1Ball(r, shape=3) for r in radii]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return fw.sweep(objective(), balls(), steps=STEPS, rows=FOLDS, replicates=2, key=3)
+
+
+@pytest.mark.parametrize(("c", "f", "r"), [(0, 0, 0), (1, 3, 1), (2, 2, 0)])
+def test_every_run_is_the_single_run(found, c, f, r):
+    number = (c * len(FOLDS) + f) * 2 + r
+    alone = fw.minimize(
+        objective().only(FOLDS[f]), balls()[c], steps=STEPS, key=jax.random.fold_in(jax.random.key(3), number)
+    )
+    np.testing.assert_array_equal(found.x[c, f, r], alone.x)
+    assert (found.value[c, f, r], found.gap[c, f, r]) == (alone.value, alone.gap)
+
+
+def test_the_rows_left_out_judge(found):
+    others = np.setdiff1d(np.arange(30), FOLDS[1])
+    losses = (X[others] @ found.x[2, 1, 0] - Y[others]) ** 2 / 2
+    assert found.validation[2, 1, 0] == pytest.approx(losses.mean(), rel=1e-5)
+    assert found.validation_stderr[2, 1, 0] == pytest.approx(losses.std(ddof=1) / len(others) ** 0.5, rel=1e-5)
+
+
+def test_the_value_is_that_of_the_rows_learnt(found):
+    losses = (X[FOLDS[0]] @ found.x[1, 0, 1] - Y[FOLDS[0]]) ** 2 / 2
+    assert found.value[1, 0, 1] == pytest.approx(losses.mean(), rel=1e-5)
+
+
+def test_runs_that_go_together_are_the_runs_apart(monkeypatch):
+    options = {"steps": 60, "rows": FOLDS, "replicates": 2, "algorithm": fw.one_sfw(schedule="paper")}
+    apart = fw.sweep(objective(), balls(), **options)
+    monkeypatch.setenv("ONESFW_KERNEL", "xla")
+    monkeypatch.setattr(sweeps, "apart", sweeps.together)
+    together = fw.sweep(objective(), balls(), **options)
+    np.testing.assert_allclose(together.x, apart.x, atol=1e-5)
+    np.testing.assert_allclose(together.validation, apart.validation, rtol=1e-4)
+    np.testing.assert_allclose(together.gap, apart.gap, atol=1e-4)
+
+
+def test_runs_that_go_together_in_one_kernel(monkeypatch):
+    options = {"steps": 30, "rows": FOLDS[:2], "algorithm": fw.one_sfw(schedule="paper"), "evaluate": False}
+    apart = fw.sweep(objective(), balls(), **options)
+    monkeypatch.setenv("ONESFW_KERNEL", "persistent")
+    monkeypatch.setattr(sweeps, "apart", sweeps.together)
+    together = fw.sweep(objective(), balls(), **options)
+    assert (apart.kernel, together.kernel) == ("xla", "persistent")
+    np.testing.assert_allclose(together.x, apart.x, atol=1e-5)
+
+
+def made(judged, at=(1.0, 2.0, 3.0), sense="minimize"):
+    """A sweep with given validation values."""
+    values = np.asarray(judged, float)[:, :, None]
+    nothing = np.zeros_like(values)
+    return fw.Sweep(
+        x=np.zeros((*values.shape, 1)), value=nothing, value_stderr=nothing, gap=nothing, gap_stderr=nothing,
+        validation=values, validation_stderr=nothing, status=nothing.astype(int), at=np.asarray(at), parameter="radius",
+        constraint="L1Ball", algorithm="one_sfw", sense=sense, steps=nothing.astype(int), seconds=0.0,
+    )  # fmt: skip
+
+
+def test_the_smallest_set_within_a_standard_error_is_chosen():
+    sweep = made([[5.0, 6.0], [1.2, 1.0], [0.9, 1.1]])
+    assert sweep.best().number == 2
+    assert sweep.best().stderr == pytest.approx(0.1)
+    assert sweep.best("one_standard_error").at == 2.0
+    assert made([[5.0, 6.0], [1.2, 1.0], [0.9, 1.1]], sense="maximize").best().number == 0
+
+
+def test_a_function_and_other_rows_judge():
+    options = {"steps": 20, "algorithm": fw.one_sfw(schedule="paper")}
+    other = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), X[:5])
+    by_rows = fw.sweep(objective(), balls(), validation=other, **options)
+    expected = ((by_rows.x[1, 0, 0] - X[:5]) ** 2).sum(1)
+    assert by_rows.validation[1, 0, 0] == pytest.approx(expected.mean(), rel=1e-5)
+    assert by_rows.validation_stderr[1, 0, 0] == pytest.approx(expected.std(ddof=1) / 5**0.5, rel=1e-5)
+    by_function = fw.sweep(objective(), balls()[1], validation=lambda x: float(jnp.sum(x)), **options)
+    assert by_function.validation.ravel() == pytest.approx(by_function.x.sum(-1).ravel(), rel=1e-6)
+
+
+def test_a_sweep_is_saved_shown_and_drawn(found, tmp_path):
+    found.save(tmp_path / "sweep.safetensors")
+    again = fw.Sweep.load(tmp_path / "sweep.safetensors")
+    np.testing.assert_array_equal(again.x, found.x)
+    assert str(again) == str(found)
+    assert "best" in str(found)
+    assert found._repr_html_().count("<tr") == 4
+    table = found.to_pandas()
+    assert len(table) == 24
+    assert table["radius"].unique().tolist() == pytest.approx(RADII)
+    found.plot(tmp_path / "sweep.png")
+    assert (tmp_path / "sweep.png").stat().st_size > 5_000
+    content = bytearray((tmp_path / "sweep.safetensors").read_bytes())
+    content[-5] ^= 1
+    (tmp_path / "sweep.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match="damaged"):
+        fw.Sweep.load(tmp_path / "sweep.safetensors")
+
+
+def test_a_sweep_goes_on_where_it_was(found, tmp_path):
+    options = {"steps": STEPS, "rows": FOLDS, "replicates": 2, "key": 3, "checkpoint": tmp_path / "runs"}
+    fw.sweep(objective(), balls(), time_limit=1e-9, **options)
+    again = fw.sweep(objective(), balls(), **options)
+    np.testing.assert_array_equal(again.x, found.x)
+    with pytest.raises(ValueError, match="belongs to a run with another constraints"):
+        fw.sweep(objective(), balls((0.3, 1.5, 5.0)), **options)
+
+
+def test_a_time_limit_and_its_status():
+    short = fw.sweep(objective(), balls(), steps=10**7, time_limit=0.5, evaluate=False)
+    assert "The time limit was reached" in str(short)
+    assert np.all(short.steps < 10**7)
+
+
+BAD = {
+    "class": (lambda: {"constraints": [*balls(), fw.sets.L2Ball(1.0, shape=3)]}, ValueError, "of one class"),
+    "shape": (lambda: {"constraints": [balls()[0], fw.sets.L1Ball(9.0, shape=4)]}, ValueError, "one shape"),
+    "order": (lambda: {"constraints": balls((2.0, 1.0))}, ValueError, "sorted by their radius"),
+    "no set": (lambda: {"constraints": []}, ValueError, "holds no set"),
+    "a number": (lambda: {"constraints": 3.0}, TypeError, "constraints must be a set"),
+    "numbers": (lambda: {"constraints": [1.0, 2.0]}, TypeError, "constraints must be sets"),
+    "an empty fold": (lambda: {"rows": [[0, 1], []]}, ValueError, "choice 1 names no row"),
+    "a row too far": (lambda: {"rows": [[0, 30]]}, ValueError, "names row 30, and the data have rows 0..29"),
+    "fractions": (lambda: {"rows": [[0.5, 1.0]]}, TypeError, "choice 0 must be a vector of row numbers"),
+    "no folds": (lambda: {"rows": []}, ValueError, "rows holds no choice"),
+    "rows of no sum": (
+        lambda: {"objective": fw.Expectation(lambda x, z: jnp.sum(x * z), lambda k: jax.random.normal(k, (3,))),
+                 "rows": FOLDS}, TypeError, "only a FiniteSum has rows"),
+    "sense": (lambda: {"sense": "min"}, ValueError, "sense='min' is not known"),
+    "validation": (lambda: {"validation": 3}, TypeError, "validation must be"),
+    "replicates": (lambda: {"replicates": 0}, ValueError, "replicates must be"),
+    "steps": (lambda: {"steps": 0}, ValueError, "steps must be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_before_anything_is_done(case):
+    arguments, kind, message = BAD[case]
+    given = {"objective": objective(), "constraints": balls(), "steps": 10, **arguments()}
+    with pytest.raises(kind, match=message):
+        fw.sweep(given.pop("objective"), given.pop("constraints"), **given)
+
+
+def test_folds_hold_every_row_out_once_and_every_label_in_each():
+    labels = np.array([0] * 20 + [1] * 4)
+    chosen = fw.rows.folds(24, 4, labels=labels)
+    held = [np.setdiff1d(np.arange(24), rows) for rows in chosen]
+    assert sorted(np.concatenate(held).tolist()) == list(range(24))
+    assert [labels[rows].sum() for rows in held] == [1, 1, 1, 1]
+    with pytest.raises(ValueError, match="only 4 rows have the label 1, fewer than 5 folds"):
+        fw.rows.folds(24, 5, labels=labels)
+    with pytest.raises(ValueError, match="take fewer folds"):
+        fw.rows.folds(3, 4)
+
+
+def test_half_samples_come_in_complementary_pairs():
+    chosen = fw.rows.halves(9, 6)
+    for first, second in zip(chosen[::2], chosen[1::2], strict=True):
+        assert len(first) == len(second) == 4
+        assert not set(first.tolist()) & set(second.tolist())
+    with pytest.raises(ValueError, match="times must be even"):
+        fw.rows.halves(9, 5)
+
+
+def test_bootstraps_are_drawn_with_replacement():
+    counts = np.array([len(np.unique(rows)) for rows in fw.rows.bootstrap(400, 50)])
+    expected = 400 * (1 - (1 - 1 / 400) ** 400)
+    assert abs(counts.mean() - expected) < 4 * counts.std(ddof=1) / 50**0.5
