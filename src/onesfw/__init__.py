@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onesfw import experiments, linear, sets, submodular, theory, zoo
+    from onesfw import experiments, linear, lowrank, sets, submodular, theory, zoo
     from onesfw.algorithms import (
         Algorithm,
         frank_wolfe,
@@ -55,6 +55,7 @@ __all__ = [
     "experiments",
     "frank_wolfe",
     "linear",
+    "lowrank",
     "maximize",
     "minibatch_sfw",
     "minimize",
@@ -80,7 +81,7 @@ __all__ = [
     "zoo",
 ]
 
-_ROOMS = ("experiments", "linear", "sets", "submodular", "theory", "zoo")
+_ROOMS = ("experiments", "linear", "lowrank", "sets", "submodular", "theory", "zoo")
 _HOMES = {
     "Sweep": "results.sweep",
     "maximize": "engine.solve",

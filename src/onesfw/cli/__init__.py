@@ -17,6 +17,8 @@ from onesfw.cli.bounds_command import EXAMPLES as BOUNDS_EXAMPLES
 from onesfw.cli.bounds_command import bounds_command
 from onesfw.cli.compare_command import EXAMPLES as COMPARE_EXAMPLES
 from onesfw.cli.compare_command import compare_command
+from onesfw.cli.complete_command import EXAMPLES as COMPLETE_EXAMPLES
+from onesfw.cli.complete_command import complete_command
 from onesfw.cli.fit_command import EXAMPLES as FIT_EXAMPLES
 from onesfw.cli.fit_command import fit_command
 from onesfw.cli.list_command import list_command
@@ -50,6 +52,7 @@ app.command("rates", epilog=RATES_EXAMPLES)(rates_command)
 app.command("bounds", no_args_is_help=True, epilog=BOUNDS_EXAMPLES)(bounds_command)
 app.command("fit", no_args_is_help=True, epilog=FIT_EXAMPLES)(fit_command)
 app.command("predict", no_args_is_help=True, epilog=PREDICT_EXAMPLES)(predict_command)
+app.command("complete", no_args_is_help=True, epilog=COMPLETE_EXAMPLES)(complete_command)
 app.command("select", no_args_is_help=True, epilog=SELECT_EXAMPLES)(select_command)
 
 

@@ -47,6 +47,7 @@ def checked_run(
     point, then everything that can be found out about the run before it is compiled.
     """
     require_types(objective, constraint, algorithm)
+    constraint = constraint.over(objective)
     start = starting_point(x0, constraint)
     with jax.enable_x64(trees.wide() or trees.dtype_of(start) == np.float64):
         yield build_run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
 from onesfw.arguments import whole_number
@@ -174,4 +175,8 @@ def solve(
             gap_tol=gap_tol, time_limit=time_limit, callbacks=callbacks,
         ) as run,
     ):  # fmt: skip
-        return carry_out(run, as_key(key), replicates, bool(progress), checkpoint)
+        result = carry_out(run, as_key(key), replicates, bool(progress), checkpoint)
+        if replicates is not None:
+            return result
+        x, last = (run.objective.present(point, run.constraint) for point in (result.x, result.x_last))
+        return replace(result, x=x, x_last=last)

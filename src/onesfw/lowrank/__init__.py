@@ -6,7 +6,22 @@ In memory, full gradients and corrected factors win, and `complete` takes them; 
 
 from onesfw.lowrank.completion import complete, radius_path
 from onesfw.lowrank.completion_path import CompletionPath
+from onesfw.lowrank.entries_objective import Entries
 from onesfw.lowrank.entry_scores import EntryScores
 from onesfw.lowrank.low_rank import LowRank
+from onesfw.lowrank.rating_files import Columns, Completed, complete_file
+from onesfw.lowrank.trace_rows import TraceModel, train_rows
 
-__all__ = ["CompletionPath", "EntryScores", "LowRank", "complete", "radius_path"]
+__all__ = [
+    "Columns",
+    "Completed",
+    "CompletionPath",
+    "Entries",
+    "EntryScores",
+    "LowRank",
+    "TraceModel",
+    "complete",
+    "complete_file",
+    "radius_path",
+    "train_rows",
+]

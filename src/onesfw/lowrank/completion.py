@@ -120,8 +120,8 @@ def complete(
         >>> rng = np.random.default_rng(0)
         >>> truth = np.outer(rng.normal(size=30), rng.normal(size=20))
         >>> i, j = np.nonzero(rng.random(truth.shape) < 0.5)
-        >>> model = fw.lowrank.complete(i, j, truth[i, j], truth.shape, radius=1.0)
-        >>> model.norm <= 1.0 + 1e-6, model.gap <= 1e-3 * model.value
+        >>> model = fw.lowrank.complete(i, j, truth[i, j], truth.shape, radius=0.5)
+        >>> model.norm <= 0.5 + 1e-6, model.gap <= 1e-3 * model.value
         (True, True)
     """
     if isinstance(radius, str):

@@ -47,7 +47,8 @@ class CompletionPath(Shown):
         >>> from onesfw.lowrank import CompletionPath
         >>> losses, ones = np.array([0.4, 0.21, 0.2]), np.ones(3)
         >>> errors = np.array([0.02, 0.015, 0.0])
-        >>> path = CompletionPath("squared", 90, 10, np.array([1.0, 2.0, 4.0]), ones, ones, ones, losses, ones, errors, ones)
+        >>> radii = np.array([1.0, 2.0, 4.0])
+        >>> path = CompletionPath("squared", 90, 10, radii, ones, ones, ones, losses, ones, errors, ones)
         >>> path.best_radius, path.simplest_radius
         (4.0, 2.0)
     """

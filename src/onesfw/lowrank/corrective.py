@@ -42,7 +42,7 @@ LEAST_STEPS = 4
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
-LEAST_VALUE = 1e-3  # of the value without X: gaps are compared with no less
+LEAST_VALUE = 1e-2  # of the value without X: gaps are compared with no less
 GOLDEN = 0.6180339887498949
 
 
@@ -129,12 +129,12 @@ def fit(
     cap = min(limits.max_rank, *data.shape)
     stage = stage or Stage(first_atoms(data, zero, cap, np.random.default_rng([key, 0])))
     while True:
-        point = descend(data, stage.point, limits.stop)
-        P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, fills(data, point))
+        point, full = descend(data, stage.point, limits.stop)
+        P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, full)
         point = replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1)
         rng = np.random.default_rng([key, point.rounds])
         goal = limits.gap_tol * max(stage.before - floor, least) if np.isfinite(stage.before) else None
-        point, g, atoms = certify(data, point, stage.start, goal, limits.gap_tol, rng)
+        point, atoms = certify(data, point, stage.start, goal, limits.gap_tol, rng)
         report(point)
         goal = limits.gap_tol * max(point.value - floor, least)
         stuck = point.value > stage.before - 1e-3 * goal
@@ -145,19 +145,13 @@ def fit(
         if (point.rank >= cap and cap < min(data.shape) and point.value > stage.before - 0.1 * goal) or (
             stuck and stage.drop < 1e-9
         ):
-            return point, "rank" if point.rank >= cap else "stuck"
+            return point, "rank" if point.rank >= cap < min(data.shape) else "stuck"
         if point.rounds >= limits.rounds:
             return point, "rounds"
         drop = stage.drop * (0.1 if stuck else 1.0)  # the new atoms were dropped again
-        grown = grow(data, point, g, atoms, cap)
+        grown = grow(data, point, atoms, cap)
         stage = Stage(grown, atoms.start, point.value, drop)
         keep(stage)
-
-
-def fills(data: Observed, point: Point) -> bool:
-    """Whether the factors lie on the boundary of their ball."""
-    size = weighted_dot(data.p, point.P, point.P) + weighted_dot(data.q, point.Q, point.Q)
-    return size >= 2 * point.radius * FULL
 
 
 def biases_alone(data: Observed, radius: float) -> Point:
@@ -209,7 +203,7 @@ def mixed(data: Observed, point: Point, atoms: Triples, weights: HostArray, most
     return replace(point, P=P, Q=Q)
 
 
-def grow(data: Observed, point: Point, g: HostArray, atoms: Triples, cap: int) -> Point:
+def grow(data: Observed, point: Point, atoms: Triples, cap: int) -> Point:
     """The atoms whose singular values exceed the multiplier by enough to matter, as far as the rank allows."""
     level = max(point.multiplier * data.n, 0.0)
     enough = level + 0.1 * point.gap * data.n / point.radius
@@ -219,8 +213,8 @@ def grow(data: Observed, point: Point, g: HostArray, atoms: Triples, cap: int) -
 
 def certify(
     data: Observed, point: Point, start: HostArray | None, goal: float | None, gap_tol: float, rng: np.random.Generator
-) -> tuple[Point, HostArray, Triples]:
-    """Value and Frank-Wolfe gap of a balanced point, the gradient on the entries, and its leading atoms.
+) -> tuple[Point, Triples]:
+    """Value and Frank-Wolfe gap of a balanced point, and the leading atoms of its gradient.
 
     The gap is max ⟨∇F, X − V⟩ over the ball, with σ_1 taken as large as its error allows, and what the biases could
     gain at most: F is strongly convex in them.
@@ -244,14 +238,15 @@ def certify(
         gu += data.ridge * point.bu
         gi += data.ridge * point.bi
         gap += float(gu @ gu + gi @ gi) / (2 * data.ridge * data.n)
-    return replace(point, value=value, gap=gap, multiplier=level / data.n), g, atoms
+    gap = min(gap, value - data.floor)  # no predictions could gain more
+    return replace(point, value=value, gap=gap, multiplier=level / data.n), atoms
 
 
-def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> Point:
+def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Point, bool]:
     """Preconditioned conjugate gradients (Polak-Ribière) on the factors and the biases, with a search along the way.
 
     The preconditioner is the diagonal of the Gauss-Newton blocks. Where the factors fill their ball, the gradient is
-    that of the Lagrange function, with the multiplier that makes it tangential.
+    that of the Lagrange function, with the multiplier that makes it tangential. Returns whether it was so at the end.
     """
     n, radius = data.n, point.radius
     P, Q, bu, bi = point.P.copy(), point.Q.copy(), point.bu.copy(), point.bi.copy()
@@ -291,49 +286,63 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> Point:
             redirect(dQ, GQ, scale_q, 0.0)
         oP, GP, oQ, GQ, ou, oi, last = GP, oP, GQ, oQ, gu, gi, new
         sums = moments(*data.head, P, Q, dP, dQ, bu, bi, du, di)
-        norms = (
-            size,
-            2 * (weighted_dot(data.p, P, dP) + weighted_dot(data.q, Q, dQ)),
-            weighted_dot(data.p, dP, dP) + weighted_dot(data.q, dQ, dQ),
-        )
-        ridge = data.ridge * free
-        shares = (
-            ridge * float(bu @ bu + bi @ bi),
-            2 * ridge * float(bu @ du + bi @ di),
-            ridge * float(du @ du + di @ di),
-        )
-        t = search(sums, norms, shares, radius)
+        crossed = weighted_dot(data.p, P, dP) + weighted_dot(data.q, Q, dQ)
+        length = weighted_dot(data.p, dP, dP) + weighted_dot(data.q, dQ, dQ)
+        shares = (float(bu @ bu + bi @ bi), 2 * float(bu @ du + bi @ di), float(du @ du + di @ di))
+        a, b, c = (data.ridge * share for share in shares)
+        way = Way((size, 2 * crossed, length), (a, b, c), radius, pulled)
+        t = search(sums, way)
         if data.loss.name == "poisson":
-            t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), norms, shares, radius, t)
-        fit_in = np.sqrt(shrinkage(norms, radius, t))
+            t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), way, t)
+        fit_in = np.sqrt(way.scale(t))
         advance(P, dP, t, fit_in)
         advance(Q, dQ, t, fit_in)
         bu, bi = bu + t * du, bi + t * di
         steps += 1
         if t == 0.0 or stop():
             break
-    return replace(point, P=P, Q=Q, bu=bu, bi=bi, steps=point.steps + steps)
+    return replace(point, P=P, Q=Q, bu=bu, bi=bi, steps=point.steps + steps), pulled
 
 
-def shrinkage(norms: tuple[float, float, float], radius: float, t: float) -> float:
-    """What X is multiplied by so that the factors lie in their ball after a step t."""
-    size = norms[0] + norms[1] * t + norms[2] * t * t
-    return min(1.0, 2 * radius / max(size, 1e-300))
+@dataclass(frozen=True)
+class Way:
+    """From the factors along a direction, and back into their ball: on its boundary where the gradient is tangential.
+
+    Args:
+        norms: N(t) = Σ norms_k t^k is the squared size of the factors after a step t.
+        shares: likewise n times twice the biases' part of F.
+        radius: τ.
+        boundary: whether the factors stay on the boundary.
+    """
+
+    norms: tuple[float, float, float]
+    shares: tuple[float, float, float]
+    radius: float
+    boundary: bool
+
+    def scale(self, t: float) -> float:
+        """What X is multiplied by after a step t."""
+        room = 2 * self.radius / max(self.norms[0] + self.norms[1] * t + self.norms[2] * t * t, 1e-300)
+        return room if self.boundary else min(1.0, room)
+
+    def share(self, t: float) -> float:
+        """The biases' part."""
+        return self.shares[0] + t * (self.shares[1] + t * self.shares[2])
 
 
-def search(
-    sums: HostArray, norms: tuple[float, float, float], shares: tuple[float, float, float], radius: float
-) -> float:
-    """argmin over t ≥ 0 of Σ c (s(t) (x0 + t x1 + t² x2) + t w − T)² and the biases' part: a bracket, then golden
-    sections; no pass over the entries."""
+def search(sums: HostArray, way: Way) -> float:
+    """argmin over t ≥ 0 of Σ c (s(t) (x0 + t x1 + t² x2) + t w − T)² and the biases' part.
+
+    A bracket, then golden sections; no pass over the entries.
+    """
     a = [float(v) for v in sums]
 
     def height(t: float) -> float:
-        s = shrinkage(norms, radius, t)
+        s = way.scale(t)
         squares = a[0] + t * (2 * a[1] + t * (2 * a[2] + a[3] + t * (2 * a[4] + t * a[5])))
         cross, beside = a[6] + t * (a[7] + t * a[8]), a[10] + t * (a[11] + t * a[12])
         entries = s * s * squares + 2 * s * (t * beside - cross) + t * t * a[13] - 2 * t * a[14] + a[9]
-        return entries + shares[0] + t * (shares[1] + t * shares[2])
+        return entries + way.share(t)
 
     here, reach = height(0.0), 1.0
     while height(reach) >= here and reach > 1e-9:
@@ -360,21 +369,18 @@ def shortened(
     data: Observed,
     at: tuple[HostArray, HostArray, HostArray, HostArray],
     along: tuple[HostArray, HostArray, HostArray, HostArray],
-    norms: tuple[float, float, float],
-    shares: tuple[float, float, float],
-    radius: float,
+    way: Way,
     t: float,
 ) -> float:
     """The step, halved until F falls: the exponential of a count's loss lies below no parabola."""
     P, Q, bu, bi = at
     dP, dQ, du, di = along
     out = np.empty_like(data.y)
-    here = slopes(*data.head, P, Q, bu, bi, out)[0] + 0.5 * shares[0]
+    here = slopes(*data.head, P, Q, bu, bi, out)[0] + 0.5 * way.share(0.0)
     while t > 1e-9:
-        s = np.sqrt(shrinkage(norms, radius, t)).astype(P.dtype)
-        step = P.dtype.type(t)
-        total, _ = slopes(*data.head, (P + step * dP) * s, (Q + step * dQ) * s, bu + t * du, bi + t * di, out)
-        if total + 0.5 * (shares[0] + t * (shares[1] + t * shares[2])) < here:
+        size, step = P.dtype.type(np.sqrt(way.scale(t))), P.dtype.type(t)
+        total, _ = slopes(*data.head, (P + step * dP) * size, (Q + step * dQ) * size, bu + t * du, bi + t * di, out)
+        if total + 0.5 * way.share(t) < here:
             return t
         t *= 0.5
     return 0.0

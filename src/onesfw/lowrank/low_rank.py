@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 from scipy.special import expit
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMAT, VERSION = "onesfw.lowrank", 1
+OWN = "own"
 ARRAYS = ("P", "Q", "row_bias", "col_bias", "s")
 ENDINGS = {
     "gap": "the gap fell below gap_tol",
@@ -52,7 +55,7 @@ class LowRank(Shown):
         row_bias: one a row.
         col_bias: one a column.
         mean: of all entries, on the scale of m; 0 where there are no biases.
-        loss: "squared", "huber", "logistic" or "poisson".
+        loss: "squared", "huber", "logistic" or "poisson"; "own" for a function of the user's, whose m are the values.
         radius: of the trace-norm ball that X lies in.
         s: the singular values of X in the weighted norm, falling; they sum to the norm.
         value: F: the mean loss on the entries that were learnt, and the biases' ridge.
@@ -79,10 +82,10 @@ class LowRank(Shown):
         ((4, 5), True)
     """
 
-    P: HostArray
-    Q: HostArray
-    row_bias: HostArray
-    col_bias: HostArray
+    P: HostArray = field(repr=False)
+    Q: HostArray = field(repr=False)
+    row_bias: HostArray = field(repr=False)
+    col_bias: HostArray = field(repr=False)
     mean: float
     loss: str
     radius: float
@@ -207,14 +210,15 @@ class LowRank(Shown):
         Raises:
             TypeError, ValueError: where they are no entries of this matrix, or values that the loss cannot take.
         """
-        given = triplets(rows, cols, values, self.shape, self.loss)
+        given = triplets(rows, cols, values, self.shape, "squared" if self.loss == OWN else self.loss)
         return self.scores(self.margins_of_codes(given.rows, given.cols), np.asarray(given.values, np.float64))
 
     def scores(self, margins: HostArray, values: HostArray) -> EntryScores:
         """Errors of margins; those of a chance are measured against 0 and 1."""
-        check_values(values, self.loss)
-        targets = (values + 1) / 2 if self.loss == "logistic" else values
-        return entry_scores(self.predictions(margins), targets, LOSSES[self.loss].value(margins, values, self.delta))
+        loss = "squared" if self.loss == OWN else self.loss
+        check_values(values, loss)
+        targets = (values + 1) / 2 if loss == "logistic" else values
+        return entry_scores(self.predictions(margins), targets, LOSSES[loss].value(margins, values, self.delta))
 
     def sheet(self) -> Sheet:
         """The table that is printed, and shown in a notebook."""
@@ -224,7 +228,8 @@ class LowRank(Shown):
     def title(self) -> str:
         """What was learnt, in one line."""
         kind = "weighted trace norm" if self.weighted else "trace norm"
-        return f"{self.shape[0]:,} × {self.shape[1]:,}, {LOSSES[self.loss].title}, {kind}, radius {self.radius:.4g}"
+        loss = "a loss of one's own" if self.loss == OWN else LOSSES[self.loss].title
+        return f"{self.shape[0]:,} × {self.shape[1]:,}, {loss}, {kind}, radius {self.radius:.4g}"
 
     def rows(self) -> list[tuple[str, str]]:
         """Names and figures, a line each."""
@@ -313,6 +318,28 @@ class LowRank(Shown):
             raise ValueError(f"{path} is no low-rank model of this version of onesfw: its fields do not fit") from error
 
 
+class Rest:
+    """The fields of a model that are no arrays, for trees: equal where it is the same object."""
+
+    def __init__(self, fields: dict[str, Json]) -> None:
+        self.fields = fields
+
+
+def flatten(model: LowRank) -> tuple[list[tuple[jax.tree_util.GetAttrKey, HostArray]], Rest]:
+    """A model as a tree of its arrays, for whatever walks over a result's x."""
+    rest = {entry.name: getattr(model, entry.name) for entry in fields(model) if entry.name not in ARRAYS}
+    return [(jax.tree_util.GetAttrKey(name), getattr(model, name)) for name in ARRAYS], Rest(rest)
+
+
+def unflatten(rest: Rest, arrays: Iterable[HostArray]) -> LowRank:
+    """The way back."""
+    found: dict[str, Json] = {**dict(zip(ARRAYS, arrays, strict=True)), **rest.fields}
+    return LowRank(**found)
+
+
+jax.tree_util.register_pytree_with_keys(LowRank, flatten, unflatten)
+
+
 def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
     """A model from a file's content, whose fields must fit one another."""
     arrays = {name: tensors[name] for name in ARRAYS}
@@ -323,7 +350,7 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
     if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in arrays.values()):
         raise ValueError("factors must be finite numbers")
     content = dict(content)
-    if content["loss"] not in ENTRY_LOSSES or content["status"] not in ENDINGS:
+    if content["loss"] not in (*ENTRY_LOSSES, OWN) or content["status"] not in ENDINGS:
         raise ValueError("an unknown loss or status")
     low, high = content.pop("bounds")
     path, test = content.pop("path"), content.pop("test")
@@ -331,9 +358,9 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
     for name, size in (("row_labels", m), ("col_labels", n)):
         if labels[name] is not None and len(labels[name]) != size:
             raise ValueError("labels do not fit")
+    found: dict[str, Json] = {**arrays, **content}
     return LowRank(
-        **arrays,
-        **content,
+        **found,
         bounds=(-np.inf if low is None else float(low), np.inf if high is None else float(high)),
         path=None if path is None else CompletionPath.unpack(path, "path.", tensors),
         row_labels=None if labels["row_labels"] is None else tuple(labels["row_labels"]),

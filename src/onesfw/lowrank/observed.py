@@ -1,4 +1,4 @@
-"""The observed entries of a matrix, checked once and in the order that the kernels read them; the weights of its norm."""
+"""The observed entries of a matrix, checked once, in the order that the kernels read; the weights of its norm."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def indices(given: Rows, argument: str) -> HostArray:
     name = named(argument)
     if numbers.ndim != 1:
         raise TypeError(f"{name} must be a vector of whole numbers, got shape {numbers.shape}")
-    if numbers.dtype.kind not in "iu":
-        if numbers.dtype.kind != "f" or not np.array_equal(numbers, np.floor(numbers)):
-            raise TypeError(f"{name} must hold whole numbers, got {numbers.dtype}; MatrixCompletion takes any labels")
+    whole = numbers.dtype.kind in "iu" or (numbers.dtype.kind == "f" and np.array_equal(numbers, np.floor(numbers)))
+    if not whole:
+        raise TypeError(f"{name} must hold whole numbers, got {numbers.dtype}; MatrixCompletion takes any labels")
     if len(numbers) and numbers.min() < 0:
         raise ValueError(f"{name} holds {numbers.min()}, and numbers count from 0; leave negative ones out")
     if len(numbers) and numbers.max() >= MOST_LINES:
@@ -181,8 +181,9 @@ def observe(
     function = LOSSES[loss]
     ptr = np.zeros(m + 1, np.int64)
     np.cumsum(np.bincount(given.rows, minlength=m), out=ptr[1:])
-    cols, y = np.empty(len(given), np.int32), np.empty(len(given), dtype)
-    place(given.rows, given.cols, given.values, ptr[:-1].copy(), cols, y)
+    cols: HostArray = np.empty(len(given), np.int32)
+    y: HostArray = np.empty(len(given), dtype)
+    place(given.rows, given.cols, given.values.astype(dtype, copy=False), ptr[:-1].copy(), cols, y)
     kept = merge(ptr, cols, y)
     if kept < len(given):
         cols, y = cols[:kept].copy(), y[:kept].copy()

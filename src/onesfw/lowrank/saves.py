@@ -73,11 +73,8 @@ def unpack_point(content: Json, prefix: str, tensors: Tensors) -> Point | None:
     if content is None:
         return None
     numbers = {name: float(content[name]) for name in NUMBERS}
-    arrays = {name: tensors[f"{prefix}{name}"] for name in FIELDS}
-    return Point(
-        **arrays,
-        **{name: int(value) if name in ("steps", "rounds") else value for name, value in numbers.items()},
-    )
+    fields: dict[str, Json] = {name: tensors[f"{prefix}{name}"] for name in FIELDS} | numbers
+    return Point(**{**fields, "steps": int(numbers["steps"]), "rounds": int(numbers["rounds"])})
 
 
 def pack_stage(stage: Stage | None, prefix: str, tensors: Tensors) -> Json:

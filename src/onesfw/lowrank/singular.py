@@ -121,5 +121,5 @@ def leading(
         operator.forward(shorter[:, place], x)
         longer[:, place] = x / max(float(np.linalg.norm(x)), TINY)
     first = shorter[:, 0].copy()
-    sides = (shorter[:, :wanted], longer) if operator.wide else (longer, shorter[:, :wanted])
-    return Triples(values, *sides, first, error)
+    left, right = (shorter[:, :wanted], longer) if operator.wide else (longer, shorter[:, :wanted])
+    return Triples(values, left, right, first, error)

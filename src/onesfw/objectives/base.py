@@ -39,6 +39,10 @@ class Objective(eqx.Module):
     def at(self, draw: Tree, point: Tree, baseline: Array) -> Surrogate:
         """The surrogate h that `draw` gives when sampled at `point`."""
 
+    def present(self, x: Tree, constraint: object) -> Tree:
+        """x as a result shows it, where that is something else than the loop's."""
+        return x
+
     @abc.abstractmethod
     def check(self, like: Tree, samples: int) -> None:
         """Raise ValueError where the functions do not fit x's shapes, or `samples` draws are more than there are."""

@@ -40,6 +40,10 @@ class ConvexSet(eqx.Module):
     def lmo(self, d: Tree) -> Tree:
         """A vertex of K that minimises ⟨d, v⟩: the linear minimisation oracle."""
 
+    def over(self, objective: object) -> ConvexSet:
+        """K as a run of this objective goes over it: itself, unless the objective looks at a part of x alone."""
+        return self
+
     def lmo_memory(self, like: Tree) -> Tree:
         """What `lmo_from` remembers between calls; nothing unless a set says otherwise."""
         return ()

@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw import trees
+from onesfw.arguments import whole_number
 from onesfw.sets.base import ConvexSet, known
 from onesfw.sets.lanczos import generic_vector, largest_eigenvector
 from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
 from onesfw.sets.polar import polar_factor
+from onesfw.sets.seen_entries import SeenNuclearBall
 from onesfw.sets.simplices import project_simplex
 from onesfw.trees import Array, Tree
 
@@ -168,13 +170,19 @@ class NuclearBall(SingularValueBall):
     its least value. Lanczos on the smaller Gram operator: O(mn) per iteration, some tens of iterations from a fixed
     vector, fewer through `lmo_from`, which starts from the last one.
 
+    With `factored` no matrix is ever dense: the objective is a `lowrank.Entries`, which looks at some entries of X, and
+    the result's x is a `LowRank`.
+
     Args:
         radius: of the ball, positive.
         shape: of x, (rows, columns), or n for n × n; None takes it from x0.
         accuracy: how exactly the oracle is answered, relative.
+        factored: keep x by the entries that are looked at and by two sketches; needs a shape.
+        sketch: the width of the sketches: x is found again exactly up to this rank, and nearly where its further
+            singular values are small.
 
     Raises:
-        TypeError: where radius or accuracy is no number.
+        TypeError: where radius or accuracy is no number; from a run, where `factored` meets another objective.
         ValueError: where one of them is not positive and finite, or shape is no matrix's.
 
     Example:
@@ -185,6 +193,43 @@ class NuclearBall(SingularValueBall):
         >>> [round(float(entry), 3) for entry in jnp.abs(vertex[0])]
         [0.0, 2.0, 0.0]
     """
+
+    factored: bool = eqx.field(static=True)
+    sketch: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        radius: float,
+        shape: int | Shape | None = None,
+        accuracy: float = 1e-4,
+        *,
+        factored: bool = False,
+        sketch: int = 64,
+    ) -> None:
+        SingularValueBall.__init__(self, radius, shape, accuracy)
+        self.factored, self.sketch = bool(factored), whole_number(sketch, "sketch", 1)
+        if self.factored and self.shape is None:
+            raise ValueError("NuclearBall: shape is needed with factored=True, (rows, columns)")
+
+    def over(self, objective: object) -> ConvexSet:
+        """K as seen through the entries that the objective looks at, with `factored`; K itself without."""
+        if not self.factored:
+            return self
+        pattern = getattr(objective, "pattern", None)
+        if pattern is None:
+            raise TypeError(
+                "constraint: NuclearBall(factored=True) needs an objective that looks at some entries of x, such as "
+                "lowrank.Entries; leave factored out for others"
+            )
+        assert self.shape is not None
+        rows, cols = pattern
+        for numbers, size in zip(pattern, self.shape, strict=True):
+            if numbers.max() >= size:
+                raise ValueError(
+                    f"constraint: NuclearBall has shape {self.shape}, and Entries holds the number {numbers.max()}; "
+                    "numbers count from 0"
+                )
+        return SeenNuclearBall(self.bound, self.accuracy, self.shape, rows, cols, self.sketch)
 
     def lmo_matrix(self, d: Array, memory: Array) -> tuple[Array, Array]:
         tall, turn = upright(d)

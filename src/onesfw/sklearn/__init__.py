@@ -1,7 +1,8 @@
-"""scikit-learn estimators: linear models under a hard norm constraint; selectors of columns and of rows."""
+"""scikit-learn estimators: linear models under a norm constraint, matrix completion, selectors of columns and rows."""
 
 from onesfw.sklearn.classifier import OneSFWClassifier
+from onesfw.sklearn.completion_estimator import MatrixCompletion
 from onesfw.sklearn.regressor import OneSFWRegressor
 from onesfw.sklearn.selector import RowSelector, SubmodularSelector
 
-__all__ = ["OneSFWClassifier", "OneSFWRegressor", "RowSelector", "SubmodularSelector"]
+__all__ = ["MatrixCompletion", "OneSFWClassifier", "OneSFWRegressor", "RowSelector", "SubmodularSelector"]

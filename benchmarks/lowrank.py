@@ -1,0 +1,318 @@
+"""Matrix completion: errors on real ratings, time to a gap, paths, rivals, and a large generated matrix; one core.
+
+    python benchmarks/lowrank.py flixster   # test RMSE and rank of `complete`, and those of rivals where they install
+    python benchmarks/lowrank.py jester
+    python benchmarks/lowrank.py gap        # seconds to a relative gap of 1e-3 against plain Frank-Wolfe to 1e-2
+    python benchmarks/lowrank.py path       # twenty radii against one cold fit
+    python benchmarks/lowrank.py copt       # against copt's trace ball, to equal objective
+    python benchmarks/lowrank.py large [millions of entries]
+
+Real data are found through ONESFW_DATA. Rivals: pip install scikit-surprise cmfrec fancyimpute copt. Times are seconds
+of one processor.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from sparse_common import installed, version
+
+from onesfw.lowrank import complete, radius_path
+from onesfw.lowrank.corrective import Limits, biases_alone, fit
+from onesfw.lowrank.observed import Observed, observe, triplets
+from onesfw.lowrank.singular import Scaled, leading
+
+Ratings = tuple[np.ndarray, np.ndarray, np.ndarray]
+LIMIT = 120.0  # seconds for a rival
+
+
+def cpu(call: Callable[[], object]) -> tuple[object, float]:
+    begun = time.process_time()
+    value = call()
+    return value, time.process_time() - begun
+
+
+def data_file(name: str) -> Path:
+    folder = os.environ.get("ONESFW_DATA")
+    if folder is None or not (Path(folder) / name).exists():
+        sys.exit(f"{name} is needed in the folder that ONESFW_DATA names")
+    return Path(folder) / name
+
+
+def flixster() -> tuple[Ratings, Ratings, tuple[int, int]]:
+    """The split of its publishers: 23,556 ratings to learn, 2,617 to test."""
+    lines = [line.split() for line in lzma.open(data_file("flixster-3000.tsv.xz"), "rt")]
+    lines = [line for line in lines if line[0].isdigit()]
+    table = np.array([line[:3] for line in lines], float)
+    learnt = np.array([line[3] == "train" for line in lines])
+    entries = table[:, 0].astype(int) - 1, table[:, 1].astype(int) - 1, table[:, 2]
+    return tuple(x[learnt] for x in entries), tuple(x[~learnt] for x in entries), (3000, 3000)  # type: ignore[return-value]
+
+
+def jester() -> tuple[Ratings, Ratings, tuple[int, int]]:
+    """Four fifths to learn, seed 0."""
+    table = np.genfromtxt(lzma.open(data_file("jester-data-1.csv.xz"), "rt"), delimiter=",")[:, 1:]
+    rows, cols = np.nonzero(table != 99)
+    entries = rows, cols, table[rows, cols]
+    learnt = np.random.default_rng(0).random(len(rows)) < 0.8
+    return tuple(x[learnt] for x in entries), tuple(x[~learnt] for x in entries), table.shape  # type: ignore[return-value]
+
+
+def rmse(predictions: np.ndarray, test: Ratings, bounds: tuple[float, float]) -> float:
+    return float(np.sqrt(np.mean((np.clip(predictions, *bounds) - test[2]) ** 2)))
+
+
+def ours(train: Ratings, test: Ratings, shape: tuple[int, int], keys: int) -> None:
+    complete(*(x[:500] for x in train), shape, radius=0.1, gap_tol=0.5)  # compile
+    for key in range(keys):
+        model, seconds = cpu(lambda key=key: complete(*train, shape, key=key))  # type: ignore[misc]
+        scores = model.evaluate(*test)  # type: ignore[attr-defined]
+        print(
+            f"   onesfw, key {key}: RMSE {scores.rmse:.5f} ± {scores.rmse_stderr:.4f}, radius {model.radius:.4g}, rank "  # type: ignore[attr-defined]
+            f"{model.rank}, relative gap {model.gap / model.value:.1e}, {seconds:.2f} s"  # type: ignore[attr-defined]
+        )
+
+
+def rivals(train: Ratings, test: Ratings, shape: tuple[int, int]) -> None:
+    """Each at its defaults, and tuned on a tenth of the training entries; predictions clipped to the range."""
+    bounds = (float(train[2].min()), float(train[2].max()))
+    held = np.random.default_rng(1).random(len(train[2])) < 0.1
+    inner, outer = tuple(x[~held] for x in train), tuple(x[held] for x in train)
+    data = observe(triplets(*train, shape), "squared")
+    zero = biases_alone(data, 1.0)
+    print(f"   biases alone: RMSE {rmse(data.mean + zero.bu[test[0]] + zero.bi[test[1]], test, bounds):.5f}")
+    for name, grid, run in (
+        (surprise_svd.__doc__, SURPRISE, surprise_svd),
+        (cmf.__doc__, CMF, cmf),
+        (soft_impute.__doc__, SOFT, soft_impute),
+    ):
+        package = str(name).split()[0]
+        if installed({"scikit-surprise": "surprise"}.get(package, package)) is None:
+            continue
+        try:
+            predictions, seconds = cpu(lambda run=run: run(train, test, shape, None))  # type: ignore[misc]
+            print(
+                f"   {name} ({version(package)}), default: RMSE {rmse(predictions, test, bounds):.5f}, {seconds:.1f} s"
+            )  # type: ignore[arg-type]
+            found = []
+            begun = time.process_time()
+            for choice in grid:
+                if time.process_time() - begun > 4 * LIMIT:
+                    break
+                found.append((rmse(run(inner, outer, shape, choice), outer, bounds), choice))
+            best = min(found)[1]
+            tuning = time.process_time() - begun
+            print(
+                f"   {name}, tuned over {len(found)} settings to {best}: RMSE {rmse(run(train, test, shape, best), test, bounds):.5f}, {tuning:.1f} s of tuning"
+            )
+        except Exception as error:
+            print(f"   {name} is left out: {type(error).__name__}: {str(error).splitlines()[0][:100]}")
+
+
+SURPRISE = [(k, e, r) for r in (0.05, 0.1, 0.2) for k in (5, 20, 100) for e in (20, 60)]
+CMF = [(k, r) for k in (2, 5, 10, 20, 40) for r in (2.0, 5.0, 10.0, 20.0)]
+SOFT = [4.0, 8.0, 16.0]
+
+
+def surprise_svd(
+    train: Ratings, test: Ratings, shape: tuple[int, int], choice: tuple[int, int, float] | None
+) -> np.ndarray:
+    """scikit-surprise SVD"""
+    from surprise import SVD, Dataset, Reader
+
+    reader = Reader(rating_scale=(train[2].min(), train[2].max()))
+    import pandas as pd
+
+    table = Dataset.load_from_df(pd.DataFrame({"u": train[0], "i": train[1], "r": train[2]}), reader)
+    model = SVD(random_state=0) if choice is None else SVD(choice[0], choice[1], reg_all=choice[2], random_state=0)
+    model.fit(table.build_full_trainset())
+    return np.array([model.predict(u, i).est for u, i in zip(test[0], test[1], strict=True)])
+
+
+def cmf(train: Ratings, test: Ratings, shape: tuple[int, int], choice: tuple[int, float] | None) -> np.ndarray:
+    """cmfrec CMF"""
+    import scipy.sparse
+    from cmfrec import CMF as Model
+
+    model = (
+        Model(verbose=False, nthreads=1)
+        if choice is None
+        else Model(k=choice[0], lambda_=choice[1], verbose=False, nthreads=1)
+    )
+    model.fit(scipy.sparse.coo_matrix((train[2], (train[0], train[1])), shape=shape))
+    return np.asarray(model.predict(test[0], test[1]))
+
+
+def soft_impute(train: Ratings, test: Ratings, shape: tuple[int, int], choice: float | None) -> np.ndarray:
+    """fancyimpute SoftImpute"""
+    from fancyimpute import SoftImpute
+
+    data = observe(triplets(*train, shape), "squared")
+    zero = biases_alone(data, 1.0)
+    base = data.mean + zero.bu[:, None] + zero.bi
+    table = np.full(shape, np.nan)
+    table[train[0], train[1]] = train[2] - base[train[0], train[1]]
+    options = {} if choice is None else {"shrinkage_value": choice, "max_rank": 40}
+    filled = SoftImpute(max_iters=30, verbose=False, **options).fit_transform(table)
+    return (filled + base)[test[0], test[1]]
+
+
+def residual_problem(name: str) -> Observed:
+    """Ratings without their biases: one problem for every method, over the weighted ball."""
+    train, _, shape = {"flixster": flixster, "jester": jester}[name]()
+    data = observe(triplets(*train, shape), "squared", dtype=np.float64)
+    zero = biases_alone(data, 1.0)
+    rest = train[2] - data.mean - zero.bu[train[0]] - zero.bi[train[1]]
+    return observe(triplets(train[0], train[1], rest, shape), "squared", ridge=0.0, dtype=np.float64)
+
+
+def plain_frank_wolfe(data: Observed, radius: float, goal: float, limit: float) -> tuple[float, float, int]:
+    """(seconds, relative gap, steps): atoms from the same oracle, warm-started, and an exact line search."""
+    begun = time.process_time()
+    rows = np.repeat(np.arange(data.shape[0]), np.diff(data.ptr))
+    z, start, rng = np.zeros(data.n), None, np.random.default_rng(0)
+    for step in range(10**6):
+        e = z - data.y
+        value = e @ e / 2 / data.n
+        operator = Scaled(data.ptr, data.cols, e, 1 / np.sqrt(data.p), 1 / np.sqrt(data.q))
+        atoms = leading(operator, 1, rng, accuracy=3e-3, start=start, proof=1.0)
+        gap = (e @ z + radius * atoms.values[0]) / data.n
+        if gap <= goal * value or time.process_time() - begun > limit:
+            break
+        start = atoms.start
+        left, right = atoms.left[:, 0] / np.sqrt(data.p), atoms.right[:, 0] / np.sqrt(data.q)
+        d = -radius * left[rows] * right[data.cols] - z
+        z += min(1.0, -(e @ d) / (d @ d)) * d
+    return time.process_time() - begun, gap / value, step
+
+
+def gap_race(name: str, radius: float) -> None:
+    data = residual_problem(name)
+    fit(data, radius, Limits(0.5), 0)  # compile
+    plain_frank_wolfe(data, radius, 10.0, 1.0)
+    (point, _), seconds = cpu(lambda: fit(data, radius, Limits(1e-3), 0))  # type: ignore[misc]
+    print(f"   onesfw to {point.gap / point.value:.1e}: {seconds:.2f} s, rank {point.rank}")
+    other, reached, steps = plain_frank_wolfe(data, radius, 1e-2, LIMIT)
+    print(
+        f"   plain Frank-Wolfe with line search: {other:.1f} s, relative gap {reached:.1e}, {steps} atoms; ratio {other / seconds:.0f}"
+    )
+
+
+def both_gap_races() -> None:
+    """At radii of about the best test error: flixster's of a small rank, Jester's of a large one."""
+    for name, radius in (("flixster", 0.1), ("jester", 5.0)):
+        print(f"   {name}, radius {radius:g}")
+        gap_race(name, radius)
+
+
+def path_race() -> None:
+    train, _, shape = flixster()
+    complete(*train, shape, radius=0.1, gap_tol=0.5)
+    path, seconds = cpu(lambda: radius_path(*train, shape))
+    whole = 0.0
+    best = path.best_radius  # type: ignore[attr-defined]
+    _, whole = cpu(lambda: radius_path(*train, shape, radii=list(best * np.geomspace(0.1, 1.5, 20))))
+    _, cold = cpu(lambda: complete(*train, shape, radius=best))
+    print(f"   default path, {len(path.radii)} radii until it ended: {seconds:.2f} s = {seconds / cold:.1f} cold fits")  # type: ignore[attr-defined]
+    print(f"   20 radii around the best: {whole:.2f} s = {whole / cold:.1f} cold fits of {cold:.2f} s")
+
+
+def copt_race() -> None:
+    copt = installed("copt")
+    if copt is None:
+        return
+    import copt.constraint
+
+    data = residual_problem("flixster")
+    m, n = data.shape
+    rows = np.repeat(np.arange(m), np.diff(data.ptr))
+    alpha = 0.1 * float(np.sqrt(m * n))
+    uniform = observe(
+        triplets(rows, data.cols, data.y, data.shape), "squared", ridge=0.0, weighted=False, dtype=np.float64
+    )
+
+    def f_grad(x: np.ndarray) -> tuple[float, np.ndarray]:
+        e = x.reshape(m, n)[rows, data.cols] - data.y
+        gradient = np.zeros((m, n))
+        gradient[rows, data.cols] = e / data.n
+        return float(e @ e) / 2 / data.n, gradient.ravel()
+
+    ball = copt.constraint.TraceBall(alpha, (m, n))
+    begun = time.process_time()
+    reached: list[tuple[float, float]] = []
+
+    def note(state: dict[str, object]) -> bool:
+        reached.append((time.process_time() - begun, f_grad(state["x"])[0]))  # type: ignore[arg-type]
+        return time.process_time() - begun < LIMIT
+
+    copt.minimize_frank_wolfe(
+        f_grad, np.zeros(m * n), ball.lmo, max_iter=10_000, lipschitz=1.0 / data.n, callback=note, step="backtracking"
+    )
+    seconds, objective = reached[-1]
+    fit(uniform, 0.1, Limits(0.5), 0)
+    begun = time.process_time()
+    times: list[float] = []
+
+    def report(point: object) -> None:
+        if point.value <= objective and not times:  # type: ignore[attr-defined]
+            times.append(time.process_time() - begun)
+
+    point, _ = fit(uniform, 0.1, Limits(1e-3), 0, report=report)
+    print(
+        f"   copt's trace ball ({version('copt')}): objective {objective:.6f} after {seconds:.1f} s and {len(reached)} steps"
+    )
+    print(
+        f"   onesfw: at or below it after {times[0]:.2f} s, ratio {seconds / times[0]:.0f}; gap 1e-3 at objective {point.value:.6f}"
+    )
+
+
+def large(millions: float) -> None:
+    """1e6 × 1e5 at 20 millions: rank 3, unit noise, signal of standard deviation 3, radius by the path."""
+    m, n, count = int(50_000 * millions), int(5_000 * millions), int(1e6 * millions)
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((m, 3), np.float32), rng.standard_normal((n, 3), np.float32) * np.float32(3**0.5)
+
+    def draw(size: int) -> Ratings:
+        i, j = rng.integers(0, m, size, np.int32), rng.integers(0, n, size, np.int32)
+        y = rng.standard_normal(size, np.float32)
+        for c in range(3):
+            y += A[i, c] * B[j, c]
+        return i, j, y
+
+    train, test = draw(count), draw(200_000)
+    complete(*(x[:500] % 400 for x in train[:2]), train[2][:500], radius=0.1, gap_tol=0.5)  # compile
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    begun, wall = time.process_time(), time.perf_counter()
+    model = complete(*train, (m, n), gap_tol=1e-2, time_limit=840.0)
+    seconds, wall = time.process_time() - begun, time.perf_counter() - wall
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(model.path)
+    print(
+        f"   {m:,} × {n:,}, {count:,} entries: test RMSE {model.evaluate(*test).rmse:.4f} (noise 1), rank {model.rank}, relative gap "
+        f"{model.gap / model.value:.1e}, {seconds:.0f} s of processor, {wall:.0f} s by the clock, peak {peak:.0f} MB ({before:.0f} before)"
+    )
+
+
+def main() -> None:
+    part = sys.argv[1] if len(sys.argv) > 1 else "flixster"
+    print(f"{part}, {version('numba')}")
+    if part == "flixster":
+        ours(*flixster(), keys=3)
+        rivals(*flixster())
+    elif part == "jester":
+        ours(*jester(), keys=1)
+    elif part == "large":
+        large(float(sys.argv[2]) if len(sys.argv) > 2 else 2.0)
+    else:
+        {"gap": both_gap_races, "path": path_race, "copt": copt_race}[part]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""`onesfw complete`: parse the options, call `onesfw.lowrank.complete_file`, print."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, say, sentence, sentences
+from onesfw.cli.solve_command import whole
+
+if TYPE_CHECKING:
+    from onesfw.lowrank import Completed
+
+SPELLING = {"source": "RATINGS", "header": "--no-header", "format": "--format", "values": "--rating"}
+EXAMPLES = """[bold]Examples[/bold]
+
+onesfw complete ratings.csv --user userId --item movieId --rating rating --model m.safetensors
+
+onesfw complete train.tsv --user u --item i --rating r --test test.tsv --plot path.png
+
+onesfw complete ratings.parquet --user u --item i --rating r --recommend users.csv --k 10 --out best.csv
+
+onesfw complete clicks.csv --user u --item i --rating sign --loss logistic --radius 2
+
+[bold]Files[/bold] are CSV, TSV or Parquet, texts also compressed by gzip, xz or bzip2; - is the standard input.
+
+[bold]Exit codes[/bold]: 0 done, 2 a mistake in the call or the file, 130 Ctrl-C (the model so far is kept)."""
+
+FILE, MODEL, RUN, SHOW = "The file", "The model", "The run", "Output"
+
+
+def a_radius(text: str) -> Any:
+    """A number, or the word for a path."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def complete_command(
+    ratings: str = typer.Argument(..., metavar="RATINGS", help="A line an entry; - is the standard input."),
+    user: str = typer.Option(..., metavar="COLUMN", help="The column of the users.", rich_help_panel=FILE),
+    item: str = typer.Option(..., metavar="COLUMN", help="The column of the items.", rich_help_panel=FILE),
+    rating: str = typer.Option(..., metavar="COLUMN", help="The column of the values.", rich_help_panel=FILE),
+    test: str = typer.Option(None, metavar="FILE", help="Measure on these entries.", rich_help_panel=FILE),
+    form: str = typer.Option(
+        None, "--format", metavar="NAME", help="csv, parquet; default by the file.", rich_help_panel=FILE
+    ),
+    delimiter: str = typer.Option(None, metavar="C", help="CSV: what separates values.", rich_help_panel=FILE),
+    no_header: bool = typer.Option(
+        False, "--no-header", help="CSV: there is no header; columns are 1, 2, ….", rich_help_panel=FILE
+    ),
+    skip_bad: bool = typer.Option(False, "--skip-bad", help="Count and skip bad lines.", rich_help_panel=FILE),
+    radius: Any = typer.Option(
+        "path", parser=a_radius, metavar="R", help="Of the trace-norm ball; path, simplest.", rich_help_panel=MODEL
+    ),
+    loss: str = typer.Option(
+        "squared", metavar="NAME", help="squared, huber, logistic (−1, +1), poisson.", rich_help_panel=MODEL
+    ),
+    delta: float = typer.Option(1.0, metavar="D", help="Where the Huber loss turns linear.", rich_help_panel=MODEL),
+    weighted: bool = typer.Option(
+        True, "--weighted/--uniform", help="Users and items count by their entries.", rich_help_panel=MODEL
+    ),
+    biases: bool = typer.Option(
+        True, "--biases/--no-biases", help="A number for each user and item too.", rich_help_panel=MODEL
+    ),
+    ridge: float = typer.Option(3.0, metavar="W", help="The weight of the biases' squares.", rich_help_panel=MODEL),
+    max_rank: Any = typer.Option(None, parser=whole, metavar="N", help="The largest rank.", rich_help_panel=MODEL),
+    gap_tol: float = typer.Option(1e-3, metavar="G", help="Stop at a gap of G times the value.", rich_help_panel=RUN),
+    time_limit: float = typer.Option(None, metavar="S", help="Stop after S seconds.", rich_help_panel=RUN),
+    key: Any = typer.Option("0", parser=whole, metavar="N", help="A seed.", rich_help_panel=RUN),
+    checkpoint: Path = typer.Option(
+        None, metavar="FOLDER", help="Save the run there; the same command goes on after a kill.", rich_help_panel=RUN
+    ),
+    model: Path = typer.Option(None, metavar="PATH", help="Where the model goes.", rich_help_panel=SHOW),
+    recommend: str = typer.Option(
+        None, metavar="FILE", help="A table of users to recommend items to; all for everyone.", rich_help_panel=SHOW
+    ),
+    k: Any = typer.Option("10", parser=whole, metavar="N", help="Items for each of them.", rich_help_panel=SHOW),
+    out: Path = typer.Option(
+        Path("recommendations.csv"), metavar="PATH", help="Where recommendations go, as CSV.", rich_help_panel=SHOW
+    ),
+    plot: Path = typer.Option(
+        None, metavar="PATH", help="A picture of singular values and path.", rich_help_panel=SHOW
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else.", rich_help_panel=SHOW),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress.", rich_help_panel=SHOW),
+    traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from.", rich_help_panel=SHOW),
+) -> None:
+    """Predict all ratings from some: a matrix of low rank and biases, with its errors, and recommendations."""
+    with sentences(traceback, complete_command, **SPELLING):
+        with contextlib.redirect_stdout(sys.stderr):
+            from onesfw.arguments import whole_number
+            from onesfw.lowrank import Columns, complete_file
+
+            whole_number(k, "k", 1)
+            check_outputs(model, plot, out if recommend is not None else None, [ratings, test, recommend])
+            columns = Columns(user, item, rating, form, delimiter, not no_header, skip_bad)
+            done = complete_file(
+                ratings, columns, test=test, radius=radius, loss=loss, weighted=weighted, biases=biases,
+                max_rank=max_rank, gap_tol=gap_tol, delta=delta, ridge=ridge, key=key,
+                progress=not (quiet or as_json), checkpoint=checkpoint, time_limit=time_limit,
+            )  # fmt: skip
+        raise typer.Exit(show(done, ratings, user, model, plot, recommend, k, out, as_json))
+
+
+def check_outputs(model: Path | None, plot: Path | None, out: Path | None, inputs: list[str | None]) -> None:
+    """Raise where a file cannot be written, or would overwrite another of the call."""
+    from onesfw.files import check_target
+    from onesfw.results.pictures import picture_ending
+
+    taken = {os.path.realpath(path): "the data" for path in inputs if path is not None and path != "-"}
+    for option, path in (("--model", model), ("--plot", plot), ("--out", out)):
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        if place in taken:
+            raise ValueError(f"{option} {path} would overwrite {taken[place]}; give another path")
+        taken[place] = option
+        check_target(path)
+    if plot is not None:
+        picture_ending(plot)
+
+
+def show(
+    done: Completed, source: str, user: str, model: Path | None, plot: Path | None, recommend: str | None, k: int,
+    out: Path, as_json: bool,
+) -> int:  # fmt: skip
+    """Write what was asked for, print the figures, and return the exit code: a failure costs the code, not the rest."""
+    code = INTERRUPTED if done.model.status == "interrupted" else 0
+    written: dict[str, str] = {}
+    unknown = 0
+
+    def recommendations() -> None:
+        nonlocal unknown
+        unknown = done.recommend(None if recommend == "all" else recommend, user, out, k)
+
+    wishes = (
+        ("model", model, lambda: done.model.save(model or "")),
+        ("picture", plot, lambda: done.model.plot(plot)),
+        ("recommendations", out if recommend is not None else None, recommendations),
+    )
+    for what, path, write in wishes:
+        if path is None:
+            continue
+        try:
+            write()
+            written[what] = str(path)
+        except (OSError, ValueError) as error:
+            say(sentence(error))
+            code = MISTAKE
+    if as_json:
+        print(json.dumps(content(done, source, written, unknown), allow_nan=False))
+        return code
+    from rich.console import Console
+
+    from onesfw.lowrank.low_rank import ENDINGS
+    from onesfw.results.show import boxed
+
+    console = Console()
+    lines = done.model.rows()
+    if done.ratings.skipped:
+        lines.insert(1, ("  skipped", f"{done.ratings.skipped:,}"))
+    console.print(boxed(f"{source}: {done.model.title}", ("completion", "result"), lines))
+    print(f"  {ENDINGS[done.model.status]}")
+    if unknown:
+        print(f"  {unknown:,} users were not known; their recommendations follow the items' biases")
+    for what, place in written.items():
+        print(f"{what}: {place}")
+    return code
+
+
+def content(done: Completed, source: str, written: dict[str, str], unknown: int) -> dict[str, Any]:
+    """The figures of a run, as JSON has them."""
+    from dataclasses import asdict
+
+    from onesfw.results.jsonable import plain
+
+    model = done.model
+    figures = {
+        name: getattr(model, name)
+        for name in (
+            "loss",
+            "radius",
+            "rank",
+            "norm",
+            "value",
+            "gap",
+            "status",
+            "entries",
+            "steps",
+            "rounds",
+            "seconds",
+        )
+    }
+    path = model.path
+    return {
+        "ratings": source,
+        "users": model.shape[0],
+        "items": model.shape[1],
+        "skipped": done.ratings.skipped,
+        **{name: plain(value) for name, value in figures.items()},
+        "path": None if path is None else {
+            "radii": plain(path.radii), "validation_loss": plain(path.validation_loss),
+            "validation_stderr": plain(path.validation_stderr), "best": path.best_radius,
+            "simplest": path.simplest_radius,
+        },
+        "test": None if model.test is None else plain(asdict(model.test)),
+        "unknown_users": unknown,
+        "written": dict(written),
+    }  # fmt: skip

@@ -1,0 +1,233 @@
+"""`complete` against a dense solver, and on matrices that are easily got wrong."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from lowrank_checks import as_values, dense_optimum, planted, weights
+
+import onesfw as fw
+from onesfw.lowrank import LowRank, complete
+
+CASES = [
+    ("squared", True, True),
+    ("squared", True, False),
+    ("squared", False, False),
+    ("huber", True, True),
+    ("logistic", True, True),
+    ("poisson", True, True),
+]
+
+
+@pytest.mark.parametrize(("loss", "weighted", "biases"), CASES)
+def test_the_dense_optimum_is_reached_and_the_gap_is_a_bound(loss, weighted, biases):
+    rows, cols, values = planted()
+    values = as_values(values, loss)
+    shape, radius = (14, 11), 0.6 if loss != "logistic" else 2.0
+    arguments = {"radius": radius, "loss": loss, "weighted": weighted, "delta": 0.5}
+    model = complete(rows, cols, values, shape, biases=biases, gap_tol=1e-8, **arguments)
+    ridge = 3.0 if biases else 0.0
+    best = dense_optimum(rows, cols, values, shape, mean=model.mean, ridge=ridge, **arguments)
+    assert model.value - best <= 1e-6 * max(1, abs(best))
+    for tolerance in (1e-1, 1e-2):
+        rough = complete(rows, cols, values, shape, biases=biases, gap_tol=tolerance, **arguments)
+        assert rough.gap >= rough.value - best - 1e-7
+    assert model.norm <= radius * (1 + 1e-9)
+    p, q = weights(shape, rows, cols, weighted)
+    U, s, Vt = model.factors
+    X = (U * s) @ Vt
+    assert np.linalg.svd(np.sqrt(p)[:, None] * X * np.sqrt(q), compute_uv=False).sum() == pytest.approx(model.norm)
+    assert np.allclose(U.T @ U, np.eye(len(s)), atol=1e-8)
+    everywhere = model.mean + X + model.row_bias[:, None] + model.col_bias
+    i, j = np.divmod(np.arange(X.size), X.shape[1])
+    assert np.allclose(model.margins(i, j), everywhere.ravel(), atol=1e-9)
+
+
+def test_a_ball_that_holds_the_unconstrained_optimum():
+    """The factors leave the boundary: the optimum interpolates, and its norm is smaller than the radius."""
+    rows, cols, values = planted(noise=0.0)
+    model = complete(rows, cols, values, radius=50.0, biases=False)
+    assert model.status == "gap"
+    assert model.norm < 25.0
+    assert np.abs(model.predict(rows, cols) - values).max() < 0.05
+
+
+def test_sparse_matrices_stand_for_triplets():
+    rows, cols, values = planted()
+    matrix = scipy.sparse.csr_array((values, (rows, cols)), shape=(14, 11))
+    alike = [complete(rows, cols, values, (14, 11), radius=0.5), complete(matrix, radius=0.5)]
+    assert np.array_equal(alike[0].P, alike[1].P)
+    with pytest.raises(TypeError, match="alone"):
+        complete(matrix, cols, radius=0.5)
+
+
+def test_the_order_of_entries_does_not_matter():
+    rows, cols, values = planted()
+    order = np.random.default_rng(3).permutation(len(rows))
+    first, second = (
+        complete(rows, cols, values, radius=0.5),
+        complete(*(x[order] for x in (rows, cols, values)), radius=0.5),
+    )
+    assert np.array_equal(first.Q, second.Q)
+
+
+def test_an_entry_given_twice_counts_once_with_its_mean():
+    rows, cols, values = planted()
+    once = complete(rows, cols, values, radius=0.5)
+    parts = np.concatenate([values, values[:1] + 1.0])
+    parts[0] -= 1.0
+    twice = complete(np.append(rows, rows[0]), np.append(cols, cols[0]), parts, radius=0.5)
+    assert twice.entries == once.entries
+    assert np.allclose(once.P @ once.Q.T, twice.P @ twice.Q.T, atol=1e-3)
+    with pytest.raises(ValueError, match="both signs"):
+        complete([0, 0, 1], [0, 0, 1], [1, -1, 1], loss="logistic", radius=1.0)
+
+
+def test_rows_and_columns_without_entries_are_predicted_by_the_biases():
+    rows, cols, values = planted()
+    keep = (rows != 3) & (cols != 4)
+    model = complete(rows[keep], cols[keep], values[keep], (14, 11), radius=0.5)
+    assert model.row_bias[3] == 0 == model.col_bias[4]
+    assert np.abs(model.P[3]).max() < 1e-4 * np.abs(model.P).max()
+    assert model.margins([3], [4])[0] == pytest.approx(model.mean, abs=1e-4)
+
+
+def test_one_entry():
+    model = complete([2], [1], [4.0], (3, 2), radius=1.0)
+    assert model.predict([2], [1])[0] == pytest.approx(4.0)
+    alone = complete([2], [1], [4.0], (3, 2), radius=1.0, biases=False, weighted=False)
+    assert alone.margins([2], [1])[0] == pytest.approx(6**0.5, rel=1e-4)  # ‖X‖_*/√(rows · columns) ≤ 1
+    with pytest.raises(ValueError, match=r"too few.*radius"):
+        complete([2], [1], [4.0], (3, 2))
+
+
+def test_constant_ratings():
+    i, j = np.divmod(np.arange(30), 6)
+    model = complete(i, j, np.full(30, 3.0))
+    assert np.allclose(model.predict(i, j), 3.0)
+    assert model.gap < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": [1.0, np.nan]}, "values holds NaN"),
+        ({"rows": [-1, 0]}, "rows holds -1.*count from 0"),
+        ({"cols": [0.5, 1]}, "cols must hold whole numbers"),
+        ({"values": [1.0]}, "one length"),
+        ({"rows": [], "cols": [], "values": []}, "no entry"),
+        ({"shape": (1, 2)}, "outside of shape"),
+        ({"loss": "logistic"}, "−1 or \\+1"),
+        ({"loss": "poisson", "values": [1, -2]}, "counts of at least 0"),
+        ({"loss": "hinge"}, "loss='hinge' is not known"),
+        ({"radius": 0}, "radius must be a finite number above 0"),
+        ({"radius": "pth"}, "did you mean 'path'"),
+        ({"max_rank": 0}, "max_rank"),
+        ({"gap_tol": 0}, "gap_tol"),
+        ({"values": ["a", "b"]}, "vector of numbers"),
+        ({"cols": None}, "cols and values are needed"),
+    ],
+)
+def test_mistakes_name_the_argument(change, message):
+    arguments = {"rows": [0, 1], "cols": [0, 1], "values": [1.0, 2.0], "radius": 1.0} | change
+    with pytest.raises((ValueError, TypeError), match=message):
+        complete(**arguments)
+
+
+def test_the_rank_has_a_limit():
+    rows, cols, values = planted(rank=5, noise=0.5)
+    model = complete(rows, cols, values, radius=2.0, max_rank=2)
+    assert model.rank <= 2
+    assert model.status == "rank"
+    assert model.gap > 1e-3 * model.value
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return planted((60, 40), rank=2, share=0.4, noise=0.5, seed=2)
+
+
+@pytest.fixture(scope="module")
+def chosen(noisy):
+    return complete(*noisy, (60, 40), key=1)
+
+
+def test_a_path_chooses_a_radius_near_the_best(noisy, chosen):
+    """Judged on entries that neither the path nor the fit has seen."""
+    rng = np.random.default_rng(2)
+    truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40))
+    seen = np.zeros((60, 40), bool)
+    seen[noisy[0], noisy[1]] = True
+    i, j = np.nonzero(~seen)
+    errors = {
+        r: complete(*noisy, (60, 40), radius=r).evaluate(i, j, truth[i, j]).rmse for r in (0.2, 0.8, 1.4, 2.5, 5.0)
+    }
+    assert chosen.evaluate(i, j, truth[i, j]).rmse <= 1.1 * min(errors.values())
+    assert chosen.path.simplest <= chosen.path.best
+    assert len(chosen.path.radii) < 20 or chosen.path.best >= 16  # it ends early
+
+
+def test_the_same_key_gives_the_same_bits(noisy, chosen):
+    again = complete(*noisy, (60, 40), key=1)
+    assert np.array_equal(again.P, chosen.P)
+    assert again.radius == chosen.radius
+
+
+def test_saved_and_loaded(chosen, tmp_path):
+    chosen.save(tmp_path / "m.safetensors")
+    back = LowRank.load(tmp_path / "m.safetensors")
+    assert np.array_equal(back.P, chosen.P)
+    assert back.path.best_radius == chosen.path.best_radius
+    assert str(back) == str(chosen)
+    chosen.path.save(tmp_path / "p.safetensors")
+    assert str(fw.lowrank.CompletionPath.load(tmp_path / "p.safetensors")) == str(chosen.path)
+    data = bytearray((tmp_path / "m.safetensors").read_bytes())
+    data[-5] ^= 1
+    (tmp_path / "m.safetensors").write_bytes(data)
+    with pytest.raises(ValueError, match="damaged"):
+        LowRank.load(tmp_path / "m.safetensors")
+    with pytest.raises(ValueError, match="not a saved low-rank model"):
+        LowRank.load(tmp_path / "p.safetensors")
+
+
+def test_it_shows_itself(chosen, tmp_path):
+    assert "rank" in str(chosen)
+    assert "<table>" in chosen._repr_html_()
+    figure = chosen.plot(tmp_path / "m.png")
+    assert len(figure.axes) == 3
+    assert (tmp_path / "m.png").stat().st_size > 1000
+
+
+def test_top_leaves_out_what_was_seen(noisy, chosen):
+    seen = noisy[1][noisy[0] == 7]
+    columns, values = chosen.top(7, 5, exclude=seen)
+    every = chosen.predict(np.full(40, 7), np.arange(40))
+    every[seen] = -np.inf
+    assert not set(columns) & set(seen)
+    assert np.allclose(values, np.sort(every)[::-1][:5])
+    with pytest.raises(ValueError, match="row must be at most 59"):
+        chosen.top(60)
+    assert len(chosen.top(0, 100)[0]) == 40
+
+
+def test_errors_have_standard_errors(chosen):
+    rng = np.random.default_rng(5)
+    i, j = rng.integers(0, 60, 400), rng.integers(0, 40, 400)
+    values = chosen.predict(i, j) + rng.normal(size=400)
+    scores = chosen.evaluate(i, j, values)
+    errors = values - chosen.predict(i, j)
+    assert scores.rmse == pytest.approx(np.sqrt(np.mean(errors**2)))
+    again = [np.sqrt(np.mean(rng.choice(errors, 400) ** 2)) for _ in range(500)]
+    assert scores.rmse_stderr == pytest.approx(np.std(again), rel=0.2)
+    assert scores.mae == pytest.approx(np.abs(errors).mean())
+
+
+def test_predictions_mean_what_the_loss_says():
+    rows, cols, values = planted()
+    signs = complete(rows, cols, as_values(values, "logistic"), radius=1.0, loss="logistic")
+    assert np.allclose(signs.predict(rows, cols), 1 / (1 + np.exp(-signs.margins(rows, cols))))
+    assert ((signs.predict(rows, cols) > 0.5) == (values > 0)).mean() > 0.7
+    counts = complete(rows, cols, as_values(values, "poisson"), radius=0.5, loss="poisson")
+    assert counts.predict(rows, cols).mean() == pytest.approx(as_values(values, "poisson").mean(), rel=0.2)
+    ratings = complete(rows, cols, values, radius=3.0)
+    assert ratings.predict(rows, cols).max() <= values.max()
+    assert not np.array_equal(ratings.predict(rows, cols, clip=False), np.clip(ratings.margins(rows, cols), -1, 1))

@@ -1,0 +1,112 @@
+"""Runs that are stopped, saved and gone on with; and a matrix that would never fit into memory."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from lowrank_checks import planted
+
+from onesfw.lowrank import complete, corrective, radius_path, saves
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return planted((60, 40), rank=2, share=0.4, noise=0.5, seed=2)
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Every stage is saved."""
+    monkeypatch.setattr(saves.Checkpoint, "due", lambda self: True)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [2, 9])
+def test_a_killed_run_goes_on_to_the_same_bits(noisy, tmp_path, monkeypatch, eager, after):
+    """Killed in the path, and in the fit of all entries."""
+    arguments = {"radius": "path", "key": 3, "gap_tol": 1e-6}
+    whole = complete(*noisy, (60, 40), **arguments)
+    count, certify = 0, corrective.certify
+    total = 0
+
+    def dying(*given):
+        nonlocal count
+        count += 1
+        if count > limit:
+            raise Killed
+        return certify(*given)
+
+    def counting(*given):
+        nonlocal total
+        total += 1
+        return certify(*given)
+
+    monkeypatch.setattr(corrective, "certify", counting)
+    complete(*noisy, (60, 40), **arguments)
+    limit = after if after == 2 else total - 1
+    monkeypatch.setattr(corrective, "certify", dying)
+    with pytest.raises(Killed):
+        complete(*noisy, (60, 40), **arguments, checkpoint=tmp_path / "run")
+    count, done = 0, limit
+    limit = 10**9
+    resumed = complete(*noisy, (60, 40), **arguments, checkpoint=tmp_path / "run")
+    assert count <= total - done + 1, "what was done is not done again"
+    assert np.array_equal(resumed.P, whole.P)
+    assert (resumed.value, resumed.gap, resumed.rounds) == (whole.value, whole.gap, whole.rounds)
+
+
+def test_another_run_is_refused(noisy, tmp_path):
+    complete(*noisy, (60, 40), radius=1.0, checkpoint=tmp_path / "run")
+    with pytest.raises(ValueError, match="another radius"):
+        complete(*noisy, (60, 40), radius=2.0, checkpoint=tmp_path / "run")
+    with pytest.raises(ValueError, match="another values"):
+        complete(noisy[0], noisy[1], noisy[2] + 1, (60, 40), radius=1.0, checkpoint=tmp_path / "run")
+
+
+def test_a_time_limit_returns_a_certified_member(noisy):
+    model = complete(*noisy, (60, 40), radius=1.0, gap_tol=1e-12, time_limit=1e-6)
+    assert model.status == "time"
+    assert model.norm <= 1.0 + 1e-6
+    assert 0 < model.gap < np.inf
+    path = radius_path(*noisy, (60, 40), time_limit=1e-6)
+    assert len(path.radii) == 1
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals go to the main thread")
+def test_ctrl_c_keeps_the_last_iterate(noisy, monkeypatch):
+    certify = corrective.certify
+
+    def interrupting(*given):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        return certify(*given)
+
+    monkeypatch.setattr(corrective, "certify", interrupting)
+    model = complete(*noisy, (60, 40), radius=1.0, gap_tol=1e-10)
+    assert model.status == "interrupted"
+    assert model.rounds == 1
+    assert model.norm <= 1.0 + 1e-6
+
+
+def test_a_matrix_that_is_never_dense():
+    """1,000,000 × 100,000 with 200,000 entries: dense it would take 800 GB."""
+    script = (
+        "import resource, numpy as np, onesfw as fw\n"
+        "rng = np.random.default_rng(0)\n"
+        "i, j = rng.integers(0, 10**6, 200_000), rng.integers(0, 10**5, 200_000)\n"
+        "u, v = rng.normal(size=10**6), rng.normal(size=10**5)\n"
+        "model = fw.lowrank.complete(i, j, 3 + u[i] * v[j], (10**6, 10**5), radius=0.3, gap_tol=0.1)\n"
+        "assert model.shape == (10**6, 10**5) and model.norm <= 0.3 + 1e-6, model\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1_500
