@@ -221,7 +221,7 @@ def radius_path(
         validation: the share of the rows to measure on, or a pair (X, y) of other rows.
         loss: "logistic", "squared_hinge", "squared", "huber" or "poisson".
         constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1".
-        schedule: of η and ρ, a name of `onesfw.schedules.PRESETS`; None for "auto".
+        schedule: of η and ρ, a name of `onesfw.linear.SCHEDULES`; None for "auto".
         intercept: learn an intercept, which is not part of the norm.
         delta: where the Huber loss turns linear.
         passes: over the training rows, one row a step; None for half a one before the polish, and 5 without it.
