@@ -21,7 +21,6 @@ from onesfw.linear.polish import polish
 from onesfw.linear.profile import loss_units
 from onesfw.linear.radii import chosen_radius, first_start
 from onesfw.linear.scaling import divided
-from onesfw.linear.training import Budget
 from onesfw.trees import HostArray
 
 TOL = 1e-6  # the gap at which a polish ends, of the loss of the best constant
@@ -86,7 +85,7 @@ def converged(settings: Settings, data: Examples, gap: HostArray, loss: HostArra
     if not (missed | too_large(gap, loss, units)).any():
         return True
     worst = int(np.argmax(gap))
-    advice = remedy(data, Budget(polish=polished)).replace(named("max_iter"), named("passes"))
+    advice = remedy(data, polished, [f"raise {named('passes')}"])
     warnings.warn(
         f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}: {advice}",
         ConvergenceWarning,

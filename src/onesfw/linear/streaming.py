@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from onesfw import __version__
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data.blocks import Input
