@@ -142,9 +142,15 @@ def schedules() -> None:
 
 
 PARTS = {
-    "speed": speed, "schedules": schedules, "accuracy": accuracy, "real": real_data, "polish": polished, "intercept": with_intercept, "path": path,
+    "speed": speed,
+    "schedules": schedules,
+    "accuracy": accuracy,
+    "real": real_data,
+    "polish": polished,
+    "intercept": with_intercept,
+    "path": path,
     "choice": choice,
-}  # fmt: skip
+}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
