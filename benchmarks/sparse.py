@@ -1,9 +1,10 @@
 """The sparse engine against its field: time a step, time to an accuracy, and losses without tuning.
 
-    python benchmarks/sparse.py [speed] [schedules] [accuracy] [real]
+    python benchmarks/sparse.py [speed] [schedules] [accuracy] [real] [polish] [intercept] [path] [choice]
 
 Everything runs on one core, in one process, warm-up and compilation outside the clock. Generated data: n = 50,000, 70
-nonzeros a row, power-law columns, unit rows. `real` needs the folder ONESFW_DATA. Packages that are not installed are
+nonzeros a row, power-law columns, unit rows. `real` and what
+follows it need the folder ONESFW_DATA. Packages that are not installed are
 named and left out (pip install onesfw[benchmarks] brings them).
 """
 
@@ -21,11 +22,11 @@ from sklearn.linear_model import SGDClassifier
 from sparse_accuracy import accuracy, copt_runner
 from sparse_common import LOGISTIC, ROWS, as_examples, installed, passes, seconds, version
 from sparse_data import generated
+from sparse_polish import choice, path, polished, with_intercept
 from sparse_real import real_data
 from threadpoolctl import threadpool_limits
 
-from onesfw.linear import CONSTRAINTS, Examples, Learner, Settings, evaluate, examples
-from onesfw.schedules import PRESETS as SCHEDULES
+from onesfw.linear import CONSTRAINTS, SCHEDULES, Examples, Learner, Settings, evaluate, examples
 
 SGD = "SGDClassifier l1"
 
@@ -44,9 +45,9 @@ def time_a_step(data: Examples, constraint: str = "l1", schedule: str | None = N
 
 def interleaved(matrix: Any, labels: np.ndarray, data: Examples, rounds: int = 7) -> dict[str, float]:
     """Microseconds a step of the schedules, of SAG and of SGD: medians of passes that take turns."""
-    settings = {name: Settings(data.n_features, "logistic", "l1", 100.0, name) for name in ("adaptive", "c2")}
+    settings = {name: Settings(data.n_features, "logistic", "l1", 100.0, name) for name in ("auto", "c2")}
     learners = {name: Learner(setting) for name, setting in settings.items()}
-    learners["sag"] = Learner(settings["adaptive"], rows=data.size)
+    learners["sag"] = Learner(settings["auto"], rows=data.size)
     turns: dict[str, list[float]] = {name: [] for name in (*learners, SGD)}
     rng = np.random.default_rng(0)
     for learner in learners.values():
@@ -71,7 +72,7 @@ def speed() -> None:
         data = as_examples(matrix, labels)
         medians = interleaved(matrix, labels, data)
         reference = medians[SGD]
-        ours[columns] = medians["adaptive"]
+        ours[columns] = medians["auto"]
         cells = ", ".join(f"{name} {value:.2f}" for name, value in medians.items())
         print(f"   d = {columns:>10,}: {cells};  default/SGD = {medians['adaptive'] / reference:.2f}")
     print(f"   growth of the default from d = 10,000 to 10,000,000: {ours[10_000_000] / ours[10_000]:.2f} times")
@@ -140,7 +141,16 @@ def schedules() -> None:
         print(f"   {radius:>8g}" + "".join(f"{value:>11.5f}{'*' if value == best else ' '}" for value in values))
 
 
-PARTS = {"speed": speed, "schedules": schedules, "accuracy": accuracy, "real": real_data}
+PARTS = {
+    "speed": speed,
+    "schedules": schedules,
+    "accuracy": accuracy,
+    "real": real_data,
+    "polish": polished,
+    "intercept": with_intercept,
+    "path": path,
+    "choice": choice,
+}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")

@@ -124,6 +124,10 @@ class PassesBar(Bar):
         )
         super().__init__(show, "compiling", None, *columns)
 
+    def say(self, text: str) -> None:
+        """Show what follows the passes."""
+        self.update(description="all passes done", note=text)
+
     def report(self, sweep: int, rows: int, rate: float, loss: float, total: float | None) -> None:
         """The state after a chunk: the pass from 0 on, the rows of all passes, and the loss of this pass's rows."""
         # In the first pass each row's loss is taken before the row is learnt: an honest estimate on unseen rows.

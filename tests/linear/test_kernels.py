@@ -55,7 +55,7 @@ def test_agrees_with_the_dense_algorithm(constraint, schedule):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("schedule", ["c2", "adaptive"])
+@pytest.mark.parametrize("schedule", ["c2", "auto"])
 def test_every_loss_with_weights_and_an_intercept(loss, schedule):
     matrix, targets = problem(2, loss=loss)
     rng = np.random.default_rng(3)
@@ -142,7 +142,7 @@ AWKWARD = (
 
 @pytest.mark.parametrize("name", AWKWARD)
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
-@pytest.mark.parametrize("schedule", ["c4", "adaptive"])
+@pytest.mark.parametrize("schedule", ["c4", "auto"])
 def test_awkward_rows(name, constraint, schedule):
     matrix = awkward(name)
     rows, columns = matrix.shape
@@ -182,7 +182,7 @@ def models_apart(matrix, targets, settings, order, sag):
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
-@pytest.mark.parametrize("schedule", ["paper", "adaptive", "sag"])
+@pytest.mark.parametrize("schedule", ["paper", "auto", "sag"])
 @pytest.mark.parametrize("of", ["classes", "radii"])
 def test_models_side_by_side_are_each_what_they_are_alone(constraint, schedule, of):
     rng = np.random.default_rng(30)

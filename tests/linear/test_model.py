@@ -44,7 +44,7 @@ MODELS = {
         9.0,
         (1.0, 2.0, 5.0),
         encoding=TABLE,
-        training=Training(7, 1, 7, 0, 0.6, "adaptive", 3, 0.5, (0.25, 0.25), 0.1, finished=False),
+        training=Training(7, 1, 7, 0, 0.6, "auto", 3, 0.5, (0.25, 0.25), 0.1, finished=False),
     ),
     "zero": LinearModel(np.zeros(3), 0.0, "poisson", "nonnegative_l1", 1.0),
 }

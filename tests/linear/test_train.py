@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 from fit_checks import onesfw
 from sklearn.datasets import dump_svmlight_file, load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import confusion_matrix
 
 import onesfw as fw
@@ -59,11 +60,15 @@ def test_every_kind_of_source_gives_the_same_model(folder, monkeypatch):
     same(train((X, y), **OPTIONS), whole)
     same(train([(X[i : i + 100], y[i : i + 100]) for i in range(0, 900, 100)], **OPTIONS), whole)
     same(train(lambda: ((X[i : i + 50], y[i : i + 50]) for i in range(0, 900, 50)), **OPTIONS), whole)
-    once = train(
-        ((X[i : i + 50], y[i : i + 50]) for i in range(0, 900, 50)), **{**OPTIONS, "passes": 1}, labels=[1, 2, 3]
-    )
-    same(once, train(folder / "all.svm", **{**OPTIONS, "passes": 1}))
     single = {**OPTIONS, "passes": 1}
+    once = train(((X[i : i + 50], y[i : i + 50]) for i in range(0, 900, 50)), **single, labels=[1, 2, 3])
+    assert once.training.polished == 0 < whole.training.polished  # what comes once is not kept
+    with pytest.warns(ConvergenceWarning, match="leave polish on, raise passes, or lower radius"):
+        unpolished = train(folder / "all.svm", **single, polish=False)
+    same(once, unpolished)
+    assert unpolished.training.converged is False
+    assert whole.training.converged
+    assert once.training.converged is None
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / "all.svm").read_bytes())))
     same(train("-", **single, labels="1,2,3"), once)
 

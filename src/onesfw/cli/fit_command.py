@@ -54,7 +54,16 @@ def fit_command(
     set_name: str = typer.Option(
         "l1", "--set", metavar="NAME", help="l1, l2, linf, simplex, nonnegative_l1.", rich_help_panel=MODEL
     ),
-    radius: float = typer.Option(..., metavar="R", help="The largest norm of the coefficients.", rich_help_panel=MODEL),
+    radius: float = typer.Option(
+        None, metavar="R", help="The largest norm of the coefficients; default: chosen.", rich_help_panel=MODEL
+    ),
+    scale: bool = typer.Option(
+        None,
+        "--scale/--no-scale",
+        help="Divide columns by their scales; default: where they differ by more than 100.",
+        rich_help_panel=MODEL,
+        show_default=False,
+    ),
     intercept: bool = typer.Option(
         True,
         "--intercept/--no-intercept",
@@ -66,7 +75,10 @@ def fit_command(
     ),
     delta: float = typer.Option(1.0, metavar="D", help="Where the Huber loss turns linear.", rich_help_panel=MODEL),
     passes: Any = typer.Option("1", parser=whole, metavar="N", help="Passes over the file.", rich_help_panel=RUN),
-    schedule: str = typer.Option(None, metavar="NAME", help="paper, tuned, adaptive, c2, c4.", rich_help_panel=RUN),
+    polish: bool = typer.Option(
+        True, "--polish/--no-polish", help="Solve for the optimum on rows that fit in memory.", rich_help_panel=RUN
+    ),
+    schedule: str = typer.Option(None, metavar="NAME", help="auto, paper, tuned, c2, c4.", rich_help_panel=RUN),
     buffer: Any = typer.Option(
         "50000", parser=whole, metavar="ROWS", help="Rows shuffled together; 1: as they come.", rich_help_panel=RUN
     ),
@@ -133,6 +145,7 @@ def fit_command(
             trained = train_model(
                 train, test=test, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
+                scale="auto" if scale is None else scale, polish=polish,
                 cache=cache, checkpoint=checkpoint, progress=not (quiet or as_json), buffer=buffer,
                 readers=readers, format=form,
                 features=features, zero_based=zero_based, labels=labels, strings=strings, hash_bits=hash_bits,
@@ -207,6 +220,9 @@ def content(trained: LinearModel, train: str, test: str | None, path: str | None
         "progressive_loss": record.progressive_loss,
         "training_loss": None if training is None else training.loss,
         "training_gap": record.gap,
+        "converged": record.converged,
+        "polished": record.polished,
+        "scaled": trained.scale is not None,
         "training_accuracy": None if training is None else training.accuracy,
         "training_r2": None if training is None else training.r2,
         "training_rmse": None if training is None else training.rmse,

@@ -6,7 +6,7 @@ estimators of `onesfw.sklearn` are made of the same parts.
 
 from onesfw.linear.constraints import CONSTRAINTS
 from onesfw.linear.examples import Examples, examples
-from onesfw.linear.learner import DEFAULT_SCHEDULE, Evaluation, Learner, Settings, Start, evaluate
+from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Evaluation, Learner, Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES, Loss
 from onesfw.linear.model import LinearModel, Training
 from onesfw.linear.notices import DataWarning
@@ -19,6 +19,7 @@ __all__ = [
     "CONSTRAINTS",
     "DEFAULT_SCHEDULE",
     "LOSSES",
+    "SCHEDULES",
     "DataWarning",
     "Evaluation",
     "Examples",

@@ -57,8 +57,9 @@ def gap_of(
     for chunk in passes.chunks():
         gradients += gradient_part(chunk, slopes[begin : begin + len(chunk)])
         begin += len(chunk)
+    scale = 1.0 if model.scale is None else model.scale  # the constraint is on coef · scale
     for k, gradient in enumerate(gradients):
-        bounds[k] += gradient @ coefs[k] - settings.radii[k] * settings.set.least(gradient)
+        bounds[k] += gradient @ coefs[k] - settings.radii[k] * settings.set.least(gradient / scale)
     return max(0.0, float(bounds.mean()))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from onesfw.arguments import named
@@ -26,22 +28,22 @@ def trouble(fit: Fit, data: Examples, budget: Budget) -> str | None:
     if not (missed | too_large(gap, loss, fit.units)).any():
         return None
     worst = int(np.argmax(gap / np.maximum(fit.limits, 1e-300)) if missed.any() else np.argmax(gap))
-    allowed = f"tol={budget.tol:g} allows {fit.limits[worst]:.2g}" if missed.any() else "that is over a tenth of it"
-    return (
-        f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}; {allowed}; "
-        f"{remedy(data, budget)}"
-    )  # fmt: skip
+    allowed = f"{named('tol')}={budget.tol:g} allows {fit.limits[worst]:.2g}" if missed.any() else "over a tenth of it"
+    more = [f"raise {named('max_iter')}"]
+    if budget.gradient != "sag":
+        more.append(f"set {named('gradient')}='sag'")
+    advice = remedy(data, budget.polish, more)
+    return f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}, {allowed}: {advice}"
 
 
-def remedy(data: Examples, budget: Budget) -> str:
-    """What will make the gap smaller, the surest first."""
+def remedy(data: Examples, polished: bool, more: Sequence[str]) -> str:
+    """What will make the gap smaller, the surest first; `more` says how to train longer."""
     ratio = unevenness(column_scales(data), data)
     if ratio > UNEVEN:
         return (
-            f"the columns' scales differ by a factor of {ratio:.3g}: leave {named('scale')} at 'auto', or scale the "
-            "columns"
+            f"the columns' scales differ by a factor of {ratio:.3g}; leave {named('scale')} at its default, or scale "
+            "the columns"
         )
-    if not budget.polish:
-        more = "" if budget.gradient == "sag" else f", or {named('gradient')}='sag'"
-        return f"set {named('polish')}=True, raise {named('max_iter')}{more}, or lower {named('radius')}"
-    return f"lower {named('radius')}, or raise {named('tol')}"
+    if polished:
+        return f"lower {named('radius')}"
+    return ", ".join([f"leave {named('polish')} on", *more]) + f", or lower {named('radius')}"

@@ -15,7 +15,7 @@ from onesfw.trees import HostArray
 FAST = {"reassoc", "contract", "nsz"}
 MOST_COLUMNS = 3_000  # of a dense factorisation
 LEAST_ROOM = 64 << 20  # bytes that a matrix may take, however small the rows are
-THICK = 0.25  # the share of entries from which blocks of rows are multiplied as dense ones
+THICK = 0.6  # the share of entries from which blocks of rows are multiplied as dense ones
 BLOCK_ENTRIES = 1 << 20
 LEAST_RIDGE = 1e-12  # of the largest diagonal entry: a column may be empty in the rows that bend
 CG_STEPS, CG_ACCURACY = 300, 1e-9

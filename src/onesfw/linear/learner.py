@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,12 @@ from onesfw.trees import HostArray, Rows
 CHUNK = 1 << 16  # steps whose η and ρ are computed at once
 MOST_RADIUS = 1e100  # squares of larger numbers, summed, may be infinite
 MOST_BYTES = 64 << 30  # of x and d for all models
-DEFAULT_SCHEDULE = "adaptive"  # ahead at every radius of benchmarks/sparse.py; the larger the radius, the further
+DEFAULT_SCHEDULE = "auto"  # ahead at every radius of benchmarks/sparse.py; the larger the radius, the further
+SCHEDULES: dict[str, Preset] = {
+    DEFAULT_SCHEDULE: replace(PRESETS["adaptive"], name=DEFAULT_SCHEDULE),
+    **{name: preset for name, preset in PRESETS.items() if name not in ("adaptive", DEFAULT_SCHEDULE)},
+}
+"""η_t and ρ_t of the linear engine by name: η = 2/(t + 1) with an adaptive ρ by default."""
 SLICE_ENTRIES = 1 << 24  # margins that are computed at once
 
 Interval = tuple[float, float]
@@ -36,7 +41,7 @@ class Settings:
         loss: "logistic", "squared_hinge" (targets −1 and +1), "squared", "huber", "poisson".
         constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1", or the set's class: "L1Ball", "SubSimplex", ….
         radius: r; a tuple gives each model its own.
-        schedule: "paper", "tuned", "adaptive", "c2" or "c4" as in `onesfw.schedules.PRESETS`; None for "adaptive".
+        schedule: "auto" (η = 2/(t + 1), ρ adaptive), "paper", "tuned", "c2" or "c4", as `SCHEDULES`; None for "auto".
         intercept: an interval (low, high) in which the intercept moves, (−inf, inf) for anywhere, or a tuple of them,
             one a model; None for none. It is not part of the norm.
         delta: where the Huber loss turns linear.
@@ -72,7 +77,7 @@ class Settings:
         number(self.delta, "delta", 0.0, strict=True)
         if self.schedule is None:
             object.__setattr__(self, "schedule", DEFAULT_SCHEDULE)
-        choose(self.schedule, PRESETS, "schedule")
+        choose(self.schedule, SCHEDULES, "schedule")
         if self.labels is not None and not self.loss_function.classifies:
             raise ValueError(f"labels go with a loss that classifies, not with loss={self.loss!r}")
         sizes = {len(v) for v in (self.radius, self.labels) if isinstance(v, tuple)}
@@ -197,7 +202,7 @@ class Learner:
     @property
     def schedule(self) -> Preset:
         """η and ρ: the settings' by name, unless another preset is put in its place."""
-        return self.own_schedule or PRESETS[self.settings.schedule or DEFAULT_SCHEDULE]
+        return self.own_schedule or SCHEDULES[self.settings.schedule or DEFAULT_SCHEDULE]
 
     @schedule.setter
     def schedule(self, preset: Preset) -> None:

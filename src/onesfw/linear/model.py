@@ -47,6 +47,9 @@ class Training:
         finished: False where Ctrl-C ended the run; the model is as it stood.
         scores: of the finished model on its training rows; None where they are neither in memory nor in a cache.
         gap: at least F(model) − F*, of the training loss and its least value under the constraint; None as `scores`.
+        polished: rounds of the polish; 0 where there was none.
+        converged: whether the gap is as small as was asked for, or a tenth of the loss at most without a polish; None
+            where the rows were not kept.
 
     Example:
         >>> from onesfw.linear import Training
@@ -67,6 +70,8 @@ class Training:
     finished: bool = True
     scores: Scores | None = None
     gap: float | None = None
+    polished: int = 0
+    converged: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ class LinearModel(Shown):
         versions: of the packages that wrote it.
         training: how it was trained.
         test: how good it was on the test rows, where there were some.
+        scale: what the columns were divided by in training; None for nothing. The constraint is on `coef * scale`.
 
     Example:
         >>> import numpy as np
@@ -108,6 +114,7 @@ class LinearModel(Shown):
     versions: dict[str, str] = field(default_factory=dict)
     training: Training = field(default_factory=Training)
     test: Scores | None = None
+    scale: HostArray | None = None
 
     @property
     def n_features(self) -> int:
@@ -116,8 +123,9 @@ class LinearModel(Shown):
 
     @property
     def norm(self) -> float:
-        """‖coef‖ in the norm of the constraint, the largest over the labels."""
-        return max(CONSTRAINTS[self.constraint].norm(row) for row in np.atleast_2d(self.coef))
+        """‖coef‖ in the norm of the constraint, of scaled columns where they were; the largest over the labels."""
+        coefs = np.atleast_2d(self.coef) * (1.0 if self.scale is None else self.scale)
+        return max(CONSTRAINTS[self.constraint].norm(row) for row in coefs)
 
     def margins(self, rows: Rows) -> HostArray:
         """m(a) of each row of a CSR matrix or array; a column a label where there are more than two.
@@ -188,19 +196,23 @@ class LinearModel(Shown):
             lines += self.encoding.roles()
         lines.append(("passes", f"{record.passes}" + ("" if record.finished else ", then interrupted")))
         lines.append(("steps", f"{record.steps:,}"))
+        if record.polished:
+            lines.append(("polish", f"{record.polished} rounds"))
         if record.progressive_loss is not None:
             lines.append(("progressive loss", f"{record.progressive_loss:.6g}"))
         if record.scores is not None:
             lines += [(f"training {name}", text) for name, text in record.scores.lines() if name != "rows"]
         if record.gap is not None:
-            lines.append(("training gap", f"{record.gap:.3g}"))
+            flag = ", too large" if record.converged is False else ""
+            lines.append(("training gap", f"{record.gap:.3g}{flag}"))
         if self.labels is not None and len(self.labels) > 2:
             names = ", ".join(show(label) for label in self.labels[:5]) + (", …" if len(self.labels) > 5 else "")
             lines.append(("labels", f"{len(self.labels)}: {names}"))
         if self.test is not None:
             lines += [(f"test {name}" if name in ("rows", "loss") else name, text) for name, text in self.test.lines()]
         lines.append(("nonzeros", f"{np.count_nonzero(self.coef):,} of {np.size(self.coef):,}"))
-        lines.append(("norm", f"{self.norm:.6g} of {self.radius:g}"))
+        scaled = "" if self.scale is None else ", of columns divided by their scales"
+        lines.append(("norm", f"{self.norm:.6g} of {self.radius:g}{scaled}"))
         if np.any(self.intercept):
             values = np.atleast_1d(self.intercept)
             lines.append(("intercept", ", ".join(f"{v:.6g}" for v in values[:5]) + (", …" if values.size > 5 else "")))
@@ -262,6 +274,8 @@ class LinearModel(Shown):
             tensors |= {"indices": nonzero, "values": coef.ravel()[nonzero]}
         else:
             tensors["coef"] = coef
+        if self.scale is not None:
+            tensors["scale"] = np.ascontiguousarray(self.scale, np.float64)
         content = {
             "shape": list(coef.shape),
             "loss": self.loss,
@@ -301,7 +315,9 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:
         coef.reshape(-1)[tensors["indices"]] = tensors["values"]
     labels = None if content["labels"] is None else tuple(content["labels"])
     encoding = None if content["encoding"] is None else Encoding.from_json(content["encoding"])
-    intercept = tensors["intercept"]
+    intercept, scale = tensors["intercept"], tensors.get("scale")
+    if scale is not None and (scale.shape != shape[-1:] or not (np.isfinite(scale) & (scale > 0)).all()):
+        raise ValueError("scales must be positive numbers, one a feature")
     models = 1 if labels is None or len(labels) == 2 else len(labels)
     radius, delta = float(content["radius"]), float(content["delta"])
     if not (0 < radius < np.inf and 0 < delta < np.inf):
@@ -341,6 +357,7 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:
             scores=None if scores is None else Scores.from_json(scores),
         ),
         None if content["test"] is None else Scores.from_json(content["test"]),
+        scale,
     )
 
 

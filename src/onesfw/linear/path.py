@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "onesfw.path", 1
 HEADS = ("radius", "train loss", "gap", "validation loss", "nonzeros", "")
 ARRAYS = ("radii", "train_loss", "gap", "validation_loss", "validation_stderr", "nonzeros", "intercepts", "unsolved")
-REMEDY = "polish=True solves them; without it, more passes, or smaller radii"
+REMEDY = "leave polish on; without it, raise passes, or lower the radii"
 MORE_PASSES = 3  # times as many again, for radii that were not solved
 SMALLEST, LARGEST, GRID = 1 / 30, 10.0, 12  # of the default radius, and how many between
 START_WEIGHT = 0.1  # t0 after the warm-up pass, in passes: larger values hold on to a start that is too small
@@ -221,7 +221,7 @@ def radius_path(
         validation: the share of the rows to measure on, or a pair (X, y) of other rows.
         loss: "logistic", "squared_hinge", "squared", "huber" or "poisson".
         constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1".
-        schedule: of η and ρ, a name of `onesfw.schedules.PRESETS`; None for "auto".
+        schedule: of η and ρ, a name of `onesfw.linear.SCHEDULES`; None for "auto".
         intercept: learn an intercept, which is not part of the norm.
         delta: where the Huber loss turns linear.
         passes: over the training rows, one row a step; None for half a one before the polish, and 5 without it.
@@ -273,7 +273,7 @@ def radius_path(
     if marks.any():
         warnings.warn(
             f"{marks.sum()} of {len(grid)} radii were not solved, the first of them {grid[int(np.argmax(marks))]:.4g}: "
-            f"none of them is called the best; {remedy(train, Budget(polish=polish))}",
+            f"none of them is called the best; {remedy(train, polish, ['raise passes'])}",
             ConvergenceWarning,
             stacklevel=2,
         )

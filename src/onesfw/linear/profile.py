@@ -8,8 +8,9 @@ import numpy as np
 from numba import njit
 
 from onesfw.linear.examples import Examples
-from onesfw.linear.learner import Settings, evaluate
+from onesfw.linear.learner import Settings
 from onesfw.linear.losses import (
+    FAR,
     HUBER,
     LOGISTIC,
     POISSON,
@@ -91,6 +92,8 @@ def settled_shift(
         if not bend > 0:
             break
         step = slope / bend
+        if not abs(step) <= FAR * max(1.0, abs(b)):  # where curvature fades
+            break
         b = min(max(b - step, low), high)
         if abs(step) <= SETTLED * max(1.0, abs(b)):
             return b
@@ -154,10 +157,10 @@ class Profile:
 
 def loss_units(settings: Settings, data: Examples) -> HostArray:
     """The loss of the best constant, of 0 where there is no intercept, above the least that the targets allow."""
-    nothing = np.zeros((settings.models, settings.n_features))
-    value = evaluate(settings, data, nothing).value
+    nothing = np.zeros(data.size)
+    units = np.array([Profile(settings, data, model).value(nothing) for model in range(settings.models)])
     if settings.loss != "poisson":
-        return value
+        return units
     y = data.targets
     saturated = y - np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0)
-    return value - np.average(saturated, weights=data.weights if data.weights.any() else None)
+    return units - np.average(saturated, weights=data.weights if data.weights.any() else None)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from onesfw import __version__
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data.blocks import Input
-from onesfw.data.chunks import Shuffler, order_of
 from onesfw.data.labels import Label
 from onesfw.data.passes import Passes
 from onesfw.data.prepare import Prepared, ReadOptions, inputs_of
@@ -27,15 +24,17 @@ from onesfw.files import check_target
 from onesfw.linear.appraisal import appraised
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.defaults import ANYWHERE
-from onesfw.linear.examples import examples
-from onesfw.linear.learner import DEFAULT_SCHEDULE, Learner, Settings
+from onesfw.linear.file_rows import FileRows, Scaled, learner_for
+from onesfw.linear.finishing import Finished, converged, finish, gathered
+from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Settings, evaluate
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.model import LinearModel, Training, package_versions
 from onesfw.linear.notices import tell, tell_skipped
 from onesfw.linear.prediction import PathLike, Rows, score
-from onesfw.linear.training import Piece, Progress, learn_passes, resumed
+from onesfw.linear.race import FACTORS, Race, radii_for
+from onesfw.linear.scaling import check_scale, chosen_scales, divided
+from onesfw.linear.training import Progress, learn_passes, resumed
 from onesfw.progress import PassesBar
-from onesfw.schedules import PRESETS
 
 
 def train(
@@ -43,12 +42,14 @@ def train(
     *,
     target: str | None = None,
     constraint: str = "l1",
-    radius: float,
+    radius: float | None = None,
     loss: str = "logistic",
     passes: int = 1,
     intercept: bool = True,
     intercept_bound: float | None = None,
     delta: float = 1.0,
+    scale: bool | str = "auto",
+    polish: bool = True,
     schedule: str | None = None,
     key: int = 0,
     test: Rows | None = None,
@@ -73,6 +74,9 @@ def train(
 ) -> LinearModel:
     """Train a linear model under a norm constraint from rows that need not fit in memory, one step a row.
 
+    Rows that take at most 128 MB and can be read again are kept: after the passes, the model is polished on them until
+    its Frank-Wolfe gap is a millionth of the loss of the best constant. A pipe and larger files end with the passes.
+
     Ctrl-C ends the training and returns the model as it stands, with `training.finished` False.
 
     Args:
@@ -82,14 +86,19 @@ def train(
             gzip, xz or bzip2. The row groups of several Parquet files come in an order that `key` and the pass decide.
         target: the column of a table that is to be predicted.
         constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1".
-        radius: the largest norm of the coefficients.
+        radius: the largest norm of the coefficients, of columns that are scaled where `scale` says so. None: chosen, on
+            kept rows by a path of radii and a fifth of the rows held out, in a stream by the loss of rows before they
+            are learnt, over three radii side by side in the same passes.
         loss: "logistic" or "squared_hinge" for labels, two or more (each of more learns against the rest); "squared",
             "huber" or "poisson" for numbers.
         passes: over the rows.
         intercept: learn an intercept too.
         intercept_bound: it stays within ± this; None for anywhere.
         delta: where the Huber loss turns linear.
-        schedule: of η and ρ, a name of `onesfw.schedules.PRESETS`; None for "adaptive".
+        scale: divide columns by their scales, as the first `buffer` rows have them: "auto" where they differ by more
+            than 100, True or False. `coef` is for the columns as they came.
+        polish: solve for the optimum on rows that were kept.
+        schedule: of η and ρ, a name of `onesfw.linear.SCHEDULES`; None for "auto".
         key: the seed of the shuffling.
         test: rows to test on, as `source`; the scores are `model.test`.
         cache: a file to keep the rows in, in binary; later passes are fast.
@@ -125,7 +134,7 @@ def train(
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(2_000, 5))
         >>> y = np.where(X[:, 0] - X[:, 1] > 0, "up", "down")
-        >>> model = train((X, y), radius=5.0, passes=3)
+        >>> model = train((X, y), radius=5.0)
         >>> model.labels
         ('down', 'up')
         >>> float(np.mean(model.predict(X) == y)) > 0.97
@@ -134,17 +143,19 @@ def train(
     choose(loss, LOSSES, "loss")
     constraint = constraint_name(constraint)
     if schedule is not None:
-        choose(schedule, PRESETS, "schedule")
+        choose(schedule, SCHEDULES, "schedule")
     options = ReadOptions(
         format, features, zero_based, target, strings, hash_bits, tuple(categorical), tuple(drop), delimiter, header,
         tuple(labels) if labels is not None and not isinstance(labels, str) else labels, LOSSES[loss].classifies,
         loss == "poisson", normalize, float64, skip_bad,
     )  # fmt: skip
-    radius = number(radius, "radius", 0.0, strict=True)
+    check_scale(scale)
     plan = Plan(
         loss=loss,
         constraint=constraint,
-        radius=radius,
+        radius=None if radius is None else number(radius, "radius", 0.0, strict=True),
+        scale=scale,
+        polish=bool(polish),
         schedule=DEFAULT_SCHEDULE if schedule is None else schedule,
         intercept=interval(intercept, intercept_bound),
         delta=number(delta, "delta", 0.0, strict=True),
@@ -176,7 +187,9 @@ class Plan:
 
     loss: str
     constraint: str
-    radius: float
+    radius: float | None
+    scale: bool | str
+    polish: bool
     schedule: str
     intercept: tuple[float, float] | None
     delta: float
@@ -185,10 +198,11 @@ class Plan:
     key: int
 
     def settings(self, n_features: int, labels: tuple[Label, ...] | None) -> Settings:
-        """The learner's settings: with more than two labels, a model a label."""
+        """The learner's settings: with more than two labels, a model a label. A radius that is to be chosen is 1."""
         several = tuple(range(len(labels))) if labels is not None and len(labels) > 2 else None
+        radius = 1.0 if self.radius is None else self.radius
         return Settings(
-            n_features, self.loss, self.constraint, self.radius, self.schedule, self.intercept, self.delta, several
+            n_features, self.loss, self.constraint, radius, self.schedule, self.intercept, self.delta, several
         )
 
     def parts(self) -> dict[str, str]:
@@ -197,6 +211,8 @@ class Plan:
             "loss": self.loss,
             "constraint": self.constraint,
             "radius": repr(self.radius),
+            "scale": str(self.scale),
+            "polish": str(self.polish),
             "schedule": self.schedule,
             "intercept": str(self.intercept),
             "delta": repr(self.delta),
@@ -220,33 +236,6 @@ def check_files(rows: RowsFrom, test: RowsFrom | None, plan: Plan, cache: PathLi
         if os.path.realpath(cache) in read:
             raise ValueError(f"{named('cache')} {cache} would overwrite the data; give another path")
         check_target(os.fspath(cache))
-
-
-class FileRows:
-    """The pieces of each pass over a file or stream: chunks, each shuffled."""
-
-    def __init__(self, passes: Passes | GroupPasses, key: int, settings: Settings) -> None:
-        self.passes, self.key, self.settings, self.shuffler = passes, key, settings, Shuffler()
-
-    def pieces(self, progress: Progress, stop: Callable[[], bool]) -> Generator[Piece, None, None]:
-        """The pieces of the present pass from where `progress` stands."""
-        settings, passes = self.settings, self.passes
-        if isinstance(passes, GroupPasses):
-            chunks = passes.chunks(progress.sweep, progress.piece, stop)
-        else:
-            chunks = passes.chunks(progress.piece, progress.position, progress.proof, stop, progress.sweep)
-        try:
-            for place, chunk in enumerate(chunks, progress.piece):
-                order = order_of(len(chunk), passes.buffer, self.key, progress.sweep, place)
-                rows, targets = self.shuffler.shuffled(chunk, order)
-                data = examples(rows, targets, None, settings.n_features, settings.loss_function, settings.labels)
-                yield Piece(data, np.arange(data.size), chunk.end, chunk.proof)
-        finally:
-            chunks.close()
-
-    def skipped(self) -> int:
-        """Bad rows that the first pass left out so far."""
-        return self.passes.skipped
 
 
 def run(
@@ -290,42 +279,66 @@ def run(
             digests=digests, tell=tell,
         )  # fmt: skip
     settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
-    check_memory(settings)
-    try:
-        learner = Learner(settings) if decided is None else Learner.from_tensors(settings, tensors)
-    except ValueError as error:
-        raise (error if saves is None else saves.damaged()) from error
+    check_memory(settings, 1 if plan.radius is not None else len(FACTORS))
+    source = FileRows(passes, plan.key, settings)
     size, begun, before = rows.text_size(), record.all_rows, record.seconds
-    with PassesBar(show, plan.passes) as bar:
+    with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
+        racing: tuple[float, ...] = tuple(about.get("radii", ()))
+        if saved is None:
+            first = source.look(interrupted.is_set)
+            source.scales = chosen_scales(first, plan.scale)
+            if plan.radius is None:
+                racing = radii_for(divided(first, source.scales), settings)
+        elif "scales" in tensors:
+            source.scales = tensors["scales"]
+        try:
+            learner = learner_for(settings, racing, None if decided is None else tensors)
+        except ValueError as error:
+            raise (error if saves is None else saves.damaged()) from error
         compiling = learner.compile(passes.prepared.encoding.dtype)
 
         def report(now: Progress) -> None:
             rate = (now.all_rows - begun) / max(1e-9, now.seconds - before)
             bar.report(now.sweep, now.all_rows, rate, now.loss / now.rows, expected(now, plan.passes, size))
 
-        with catch_interrupt() as interrupted, kept_in(checkpoint):
-            finished = learn_passes(
-                learner, FileRows(passes, plan.key, settings), record, passes=plan.passes, stop=interrupted.is_set,
-                report=report, saves=saves,
-                about=lambda: {"prepared": passes.prepared.to_json(), "digests": passes.digests},
+        finished = learn_passes(
+            Scaled(learner, source), source, record, passes=plan.passes, stop=interrupted.is_set, report=report,
+            satisfied=learner.first_pass_is_over if isinstance(learner, Race) else lambda: False, saves=saves,
+            about=lambda: {"prepared": passes.prepared.to_json(), "digests": passes.digests, "radii": list(racing)},
+        )  # fmt: skip
+        if not learner.steps:
+            raise KeyboardInterrupt("interrupted before a row was learnt")
+        radius = learner.radius if isinstance(learner, Race) else float(settings.radii[0])
+        ended = Finished(learner.coefs, learner.intercepts, radius)
+        data = None
+        if finished and (rows.repeatable or cache is not None) and (passes.at_hand or saved is not None):
+            data = gathered(passes.chunks(), settings, source.scales)
+        if data is not None and plan.polish:
+            ended = finish(
+                settings, data, ended, choose=plan.radius is None, key=plan.key, stop=interrupted.is_set, note=bar.say
             )  # fmt: skip
-    if not learner.steps:
-        raise KeyboardInterrupt("interrupted before a row was learnt")
+            finished = not interrupted.is_set()
     tell_skipped(rows.name, passes.bad_examples, record.skipped)
-    several = settings.models > 1
+    several, coefs = settings.models > 1, ended.coefs if source.scales is None else ended.coefs / source.scales
     model = LinearModel(
-        learner.coefs if several else learner.coef,
-        learner.intercepts if several else learner.intercept,
-        plan.loss, plan.constraint, plan.radius, passes.prepared.labels, plan.delta, passes.prepared.encoding,
+        coefs if several else coefs[0],
+        ended.intercepts if several else float(ended.intercepts[0]),
+        plan.loss, plan.constraint, ended.radius, passes.prepared.labels, plan.delta, passes.prepared.encoding,
         package_versions(),
         Training(
             record.first_rows, record.sweep, record.all_rows, record.skipped, record.progressive_loss, plan.schedule,
-            plan.key, record.seconds, tuple(record.pass_seconds), compiling, finished,
+            plan.key, record.seconds, tuple(record.pass_seconds), compiling, finished, polished=ended.rounds,
         ),
+        scale=source.scales,
     )  # fmt: skip
     if not finished:
         return model
+    settings = replace(settings, radius=ended.radius)
     model = replace(model, training=appraised(model.training, model, settings, passes))
+    if data is not None:
+        found = ended.evaluation or evaluate(settings, data, ended.coefs, ended.intercepts)
+        near = converged(settings, data, found.gap, found.value, plan.polish)
+        model = replace(model, training=replace(model.training, converged=near))
     if test is None:
         return model
     try:
@@ -356,9 +369,9 @@ def kept_in(checkpoint: PathLike | None) -> Iterator[None]:
         raise StoreError(f"{error}; {remedy}") from error
 
 
-def check_memory(settings: Settings) -> None:
+def check_memory(settings: Settings, radii: int) -> None:
     """Raise where the model alone is larger than the machine's memory: one wrong index of a LIBSVM text does that."""
-    size, room = 16 * settings.models * settings.n_features, memory()
+    size, room = 16 * radii * settings.models * settings.n_features, memory()
     if size > room:
         raise ValueError(
             f"{named('features')}: a model of {settings.n_features:,} features takes {size >> 30:,} GB, and this "

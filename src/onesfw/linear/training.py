@@ -418,7 +418,7 @@ def fit_in_memory(
     units = loss_units(settings, data)
     limits = np.full(settings.models, np.inf)
     if budget.tol is not None:
-        least = LEAST_TOL * evaluate(replace(settings, intercept=None), data, np.zeros_like(team.coefs)).value
+        least = LEAST_TOL * np.abs(loss_units(replace(settings, intercept=None), data))
         limits = np.maximum(budget.tol * units, least)
     if start is None and settings.intercept is not None:
         team.set_intercepts(evaluate(settings, data, team.coefs).intercepts)

@@ -23,12 +23,11 @@ from onesfw.linear.constraints import CLASSES, CONSTRAINTS
 from onesfw.linear.convergence import trouble
 from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS
 from onesfw.linear.examples import Examples
-from onesfw.linear.learner import Settings, Start
+from onesfw.linear.learner import SCHEDULES, Settings, Start
 from onesfw.linear.radii import chosen_radius
 from onesfw.linear.scaling import chosen_scales, divided
 from onesfw.linear.training import GRADIENTS, Budget, Team, fit_in_memory
 from onesfw.progress import ProgressBar
-from onesfw.schedules import PRESETS
 
 
 class LinearOneSFW(BaseEstimator):
@@ -37,7 +36,7 @@ class LinearOneSFW(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "constraint": [StrOptions({*CONSTRAINTS, *CLASSES})],
         "radius": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(PRESETS)), None],
+        "schedule": [StrOptions(set(SCHEDULES)), None],
         "gradient": [StrOptions(set(GRADIENTS))],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "steps": [Interval(Integral, 1, None, closed="left"), None],

@@ -20,19 +20,25 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
 
     Args:
         constraint: "l1", "l2", "linf", "simplex" (x ≥ 0, Σx = radius) or "nonnegative_l1" (x ≥ 0, Σx ≤ radius).
-        radius: of the set. None: the radius at which a row of average size can reach 10 standard deviations of y (a
-            log-mean of 10 for "poisson"); 10 in `partial_fit`, which must not look ahead. `radius_` tells.
+        radius: of the set. None: chosen among seven, by what models of four fifths of the rows lose on the others, and
+            10 in `partial_fit`, which must not look ahead. `radius_` tells.
         loss: "squared", "huber" or "poisson" (y ≥ 0, predicts exp of the margin).
         epsilon: where the Huber loss turns linear.
-        schedule: a name of `onesfw.schedules.PRESETS`; None for the default, "adaptive".
+        schedule: a name of `onesfw.linear.SCHEDULES`; None for "auto".
         gradient: "one_sample" (Algorithm 2 of Zhang et al. 2020) or "sag" (Négiar et al. 2020, one number a row).
-        max_iter: passes over the data. None: 20, or as many as make 100,000 steps.
+        max_iter: passes over the data before the polish. None: half a one; without polish 20, or as many as make
+            100,000 steps.
         steps: rows to learn from, instead of passes.
-        tol: stop when the Frank-Wolfe gap, computed from all rows at most once a pass, is at most tol times the loss of
-            the model that is 0. None: never; nothing is then computed between the passes.
+        tol: stop when the Frank-Wolfe gap, computed from all rows, is at most tol times the loss of the best constant
+            (of 0 without an intercept). None: never before the passes are over, and the polish goes to 1e-9.
         fit_intercept: learn an intercept, which is not part of the norm and moves by steps of its own.
         intercept_bound: it stays within ± this. None: anywhere.
-        warm_start: start `fit` at the coefficients of the fit before, and go on with its step sizes.
+        scale: divide columns by their scales: "auto" where they differ by more than 100, True or False. The constraint
+            is then on the coefficients of the scaled columns, `coef_ * scale_`; `coef_` is for the columns as they
+            came. `partial_fit` does not scale, but for what `fit` has found before it.
+        polish: solve for the optimum of the set after the passes, by Newton's method on the nonzero coefficients, until
+            the gap is below tol. `partial_fit` does not polish.
+        warm_start: start `fit` at the coefficients of the fit before, with its step sizes, or polish right there.
         random_state: the seed of the order of the rows.
         n_jobs: for symmetry; there is one model.
         verbose: show a progress bar.
@@ -41,7 +47,12 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
         coef_, sparse_coef_, intercept_: the model.
         gap_, objective_: the Frank-Wolfe gap and the mean loss after `fit`, from all rows.
         radius_: the radius used.
-        n_iter_: passes done.
+        scale_: what the columns were divided by; None for nothing.
+        n_iter_: passes done and rounds of the polish.
+
+    Warns:
+        ConvergenceWarning: from `fit`, where the gap is larger than tol allows or than a tenth of the loss, with what
+            will help.
 
     Raises:
         ValueError: from `fit` and `partial_fit`, where a parameter is out of range, X, y or the weights do not fit, or

@@ -1,0 +1,94 @@
+"""What follows the passes of `train` where its rows fit in memory: the radius, the polish, a word on a large gap."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from onesfw.arguments import named
+from onesfw.data import passes
+from onesfw.data.batch import joined
+from onesfw.data.chunks import Chunk
+from onesfw.linear.convergence import remedy, too_large
+from onesfw.linear.examples import Examples, examples
+from onesfw.linear.learner import Evaluation, Settings
+from onesfw.linear.polish import polish
+from onesfw.linear.profile import loss_units
+from onesfw.linear.radii import chosen_radius, first_start
+from onesfw.linear.scaling import divided
+from onesfw.trees import HostArray
+
+TOL = 1e-6  # the gap at which a polish ends, of the loss of the best constant
+
+
+class Finished(NamedTuple):
+    """Models at the end of `train`."""
+
+    coefs: HostArray
+    intercepts: HostArray
+    radius: float
+    evaluation: Evaluation | None = None
+    rounds: int = 0
+
+
+def gathered(chunks: Iterable[Chunk], settings: Settings, scales: HostArray | None) -> Examples | None:
+    """All rows as one piece, each column divided by its scale; None where they take more than KEPT bytes."""
+    kept: list[Chunk] = []
+    room = passes.KEPT
+    for chunk in chunks:
+        room -= chunk.nbytes
+        if room < 0:
+            return None
+        kept.append(replace(chunk, rows=chunk.rows.copy(), targets=chunk.targets.copy()))  # a cache takes memory back
+    if not kept:
+        return None
+    rows = joined([chunk.rows for chunk in kept], settings.n_features)
+    targets = np.concatenate([chunk.targets for chunk in kept])
+    data = examples(rows, targets, None, settings.n_features, settings.loss_function, settings.labels)
+    return divided(data, scales)
+
+
+def finish(
+    settings: Settings,
+    data: Examples,
+    begun: Finished,
+    *,
+    choose: bool,
+    key: int,
+    stop: Callable[[], bool],
+    note: Callable[[str], None],
+) -> Finished:
+    """The models at the optimum of their sets; with `choose`, at the radius that held-out rows like best."""
+    start = begun
+    if choose:
+        radius = chosen_radius(settings, data, key, stop=stop, note=note)
+        origin = first_start(replace(settings, radius=radius))
+        start = Finished(origin.coefs, begun.intercepts, radius)
+    stage = replace(settings, radius=start.radius)
+    limits = TOL * np.abs(loss_units(stage, data))
+    found = polish(
+        stage, data, start.coefs, start.intercepts, limits, stop=stop,
+        report=lambda model, gap: note(f"polishing, gap {gap:.1e}"),
+    )  # fmt: skip
+    return Finished(found.coefs, found.evaluation.intercepts, start.radius, found.evaluation, found.rounds)
+
+
+def converged(settings: Settings, data: Examples, gap: HostArray, loss: HostArray, polished: bool) -> bool:
+    """Whether the gaps are small enough; a warning with the remedy that fits where they are not."""
+    units = loss_units(settings, data)
+    missed = gap > 2 * TOL * np.abs(units) if polished else np.zeros(len(gap), bool)
+    if not (missed | too_large(gap, loss, units)).any():
+        return True
+    worst = int(np.argmax(gap))
+    advice = remedy(data, polished, [f"raise {named('passes')}"])
+    warnings.warn(
+        f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}: {advice}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+    return False

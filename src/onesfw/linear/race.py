@@ -1,0 +1,89 @@
+"""Radii side by side on a stream, judged by the loss that each row had before it was first learnt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from onesfw.linear.defaults import default_radius
+from onesfw.linear.examples import Examples
+from onesfw.linear.learner import Learner, Settings
+from onesfw.trees import HostArray
+
+FACTORS = (1 / 10, 1.0, 10.0)  # of the radius at which a row of average size reaches a margin of 10
+
+
+def radii_for(first: Examples, settings: Settings) -> tuple[float, ...]:
+    """The radii that race, from the first rows of the stream."""
+    around = default_radius(first, settings.loss_function, settings.set)
+    return tuple(around * factor for factor in FACTORS)
+
+
+class Race:
+    """All models of the settings once for each radius; `coefs` and `intercepts` are those of the radius that leads.
+
+    What leads is decided by progressive validation over the first pass: a row's loss counts before it is learnt, so
+    that it is that of an unseen row.
+
+    Args:
+        settings: of the models; the radius does not count.
+        radii: that race.
+        tensors: the state of a race that goes on.
+    """
+
+    def __init__(
+        self, settings: Settings, radii: tuple[float, ...], tensors: dict[str, HostArray] | None = None
+    ) -> None:
+        self.radii, self.models = radii, settings.models
+        labels = None if settings.labels is None else settings.labels * len(radii)
+        several = tuple(float(radius) for radius in np.repeat(radii, settings.models))
+        wide = replace(settings, radius=several, labels=labels)
+        self.learner = Learner(wide) if tensors is None else Learner.from_tensors(wide, tensors)
+        self.totals = np.zeros(len(radii)) if tensors is None else tensors["race.totals"].copy()
+        self.over = tensors is not None and bool(tensors["race.over"][0])
+
+    @property
+    def steps(self) -> int:
+        """Rows learnt so far."""
+        return self.learner.steps
+
+    @property
+    def leader(self) -> int:
+        """The place of the radius that leads."""
+        return int(np.argmin(self.totals))
+
+    @property
+    def radius(self) -> float:
+        """The radius that leads."""
+        return float(self.radii[self.leader])
+
+    def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
+        """A step of each model for each row of the order; the sums of the losses of the radius that leads."""
+        totals = self.learner.learn_examples(data, order).reshape(len(self.radii), self.models)
+        if not self.over:
+            self.totals += totals.mean(axis=1)
+        return totals[self.leader]
+
+    def first_pass_is_over(self) -> bool:
+        """Rows that come from now on were seen before, and judge no more; False, for there is more to learn."""
+        self.over = True
+        return False
+
+    def compile(self, value_type: object = np.float64) -> float:
+        """Compile the kernel without a step; the seconds it took."""
+        return self.learner.compile(value_type)
+
+    @property
+    def coefs(self) -> HostArray:
+        """x of each model at the radius that leads."""
+        return self.learner.coefs.reshape(len(self.radii), self.models, -1)[self.leader]
+
+    @property
+    def intercepts(self) -> HostArray:
+        """The intercepts at the radius that leads."""
+        return self.learner.intercepts.reshape(len(self.radii), self.models)[self.leader]
+
+    def tensors(self) -> dict[str, HostArray]:
+        """The whole state."""
+        return {**self.learner.tensors(), "race.totals": self.totals.copy(), "race.over": np.array([int(self.over)])}
