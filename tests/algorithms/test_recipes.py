@@ -55,17 +55,57 @@ def test_every_recipe_is_listed():
 @pytest.mark.parametrize(("name", "setting"), LISTED)
 def test_outputs_and_schedules(name, setting):
     output, rho, eta = LISTED[name, setting]
-    algorithm = ALGORITHMS[name](setting)
+    algorithm = ALGORITHMS[name](setting, **({"schedule": "paper"} if name == "one_sfw" else {}))
     assert algorithm.output == output
     for schedule, number in ((algorithm.rho, rho), (algorithm.eta, eta)):
         if number is not None:
             assert read(schedule) == pytest.approx(number, rel=1e-12)
 
 
+AUTOMATIC = {
+    "convex": ("corrected", True, 1 / 10),
+    "nonconvex": ("corrected", True, 1 / 11),
+    "dr_submodular": ("last", False, 1 / 64),
+}
+
+
+@pytest.mark.parametrize("setting", AUTOMATIC)
+def test_the_default_schedule_of_each_setting(setting):
+    algorithm = fw.one_sfw(setting)
+    adaptive = algorithm.estimator(zoo.get("quadratic-face").objective).adaptive
+    assert (algorithm.output, adaptive, pytest.approx(read(algorithm.eta))) == AUTOMATIC[setting]
+
+
+def test_a_rho_or_an_eta_of_ones_own_takes_the_rest_from_auto_and_the_last_iterate():
+    objective = zoo.get("quadratic-face").objective
+    own_eta, own_rho = fw.one_sfw(eta=lambda t: 2 / (t + 2)), fw.one_sfw(rho=0.5)
+    assert own_eta.estimator(objective).adaptive
+    assert not own_eta.estimator(objective).paced
+    assert not own_rho.estimator(objective).adaptive
+    assert read(own_rho.eta) == pytest.approx(1 / 10)
+    assert {own_eta.output, own_rho.output} == {"last"}
+    assert fw.one_sfw(rho="adaptive").summary == fw.one_sfw().summary
+    growing = fw.one_sfw(batch=lambda t: t)
+    assert read(growing.rho) == pytest.approx(1 / 9)
+    assert growing.output == "last"
+
+
+def test_an_output_of_ones_own():
+    assert fw.one_sfw(output="last").output == "last"
+    assert fw.one_sfw("nonconvex", output="random").output == "random"
+    assert fw.one_sfw(schedule="tuned", output="corrected").output == "corrected"
+    with pytest.raises(ValueError, match="output='corrected' needs rho='adaptive'"):
+        fw.one_sfw(schedule="paper", output="corrected")
+    with pytest.raises(ValueError, match="the dr_submodular setting ends at"):
+        fw.one_sfw("dr_submodular", output="average")
+    with pytest.raises(ValueError, match="output"):
+        fw.one_sfw(output="best")
+
+
 RULES = {  # (ρ, η) at t = 10 of the named rules of the convex setting
     "one_sfw": {
-        "paper": (1 / 9, 1 / 10), "tuned": (None, 1 / 10), "adaptive": (None, 2 / 11), "c2": (2 / 9, 2 / 11),
-        "c4": (4 / 9, 2 / 11),
+        "auto": (None, 1 / 10), "paper": (1 / 9, 1 / 10), "tuned": (None, 1 / 10), "adaptive": (None, 2 / 11),
+        "c2": (2 / 9, 2 / 11), "c4": (4 / 9, 2 / 11),
     },
     "momentum_sfw": {
         "paper": (4 / 18 ** (2 / 3), 1 / 11), "book": (4 / 18 ** (2 / 3), 2 / 17),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import random
@@ -56,6 +57,50 @@ def test_a_checkpoint_belongs_to_one_run(files, tmp_path):
     state.write_bytes(whole)
     train.write_bytes((files / "train.svm").read_bytes()[:-200] + b"\n")
     assert "belongs to a run with another file (saved: " in complaint("fit", *arguments)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_byte_in_the_middle_is_noticed(packed, files, tmp_path, monkeypatch):
+    """Of the same length, with the time of change put back: only all of the bytes tell."""
+    monkeypatch.setattr(blocks, "ENDS", 100)
+    data = (files / "train.svm").read_bytes()
+    other = data[:30_000] + data[30_000:].replace(b":0.", b":1.", 1)
+    train = tmp_path / "train"
+
+    def write(text):
+        train.write_bytes(gzip.compress(text, 0, mtime=0) if packed else text)
+        os.utime(train, ns=(0, 0))
+
+    arguments = (train, *BASIC, "--checkpoint", tmp_path / "run")
+    write(data)
+    fit(*arguments)
+    os.utime(train)  # the same bytes under another time are the same file
+    assert fit(*arguments)["steps"] == 3 * N
+    write(other)
+    assert other != data
+    assert len(other) == len(data)
+    assert "belongs to a run with another file (saved: " in complaint("fit", *arguments)
+    write(data)
+    assert fit(*arguments)["steps"] == 3 * N
+
+
+def test_a_file_replaced_between_passes_ends_the_run(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("onesfw.data.passes.KEPT", 0)
+    train = tmp_path / "train.svm"
+    train.write_bytes((files / "train.svm").read_bytes())
+    learn, steps = Learner.learn_examples, [0]
+
+    def replacing(self, data, order):
+        steps[0] += len(order)
+        if steps[0] == 2 * N:
+            train.write_bytes((files / "test.svm").read_bytes())
+        return learn(self, data, order)
+
+    monkeypatch.setattr(Learner, "learn_examples", replacing)
+    text = complaint("fit", train, *BASIC, "--quiet", "--model", tmp_path / "m")
+    assert f"{train} has changed: its rows are no longer those of the first pass" in text
+    assert "give --cache a path" in text
+    assert not (tmp_path / "m").exists()
 
 
 def test_a_finished_run_can_be_prolonged(files, tmp_path, reference):

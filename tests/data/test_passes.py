@@ -15,6 +15,7 @@ from onesfw.data.batch import csr
 from onesfw.data.blocks import Input
 from onesfw.data.passes import Passes
 from onesfw.data.prepare import ReadOptions
+from onesfw.data.sources import Blocks
 
 
 @pytest.fixture
@@ -56,6 +57,40 @@ def test_a_pass_from_the_file_from_memory_and_from_the_cache_is_the_same(normali
     assert content(fresh.chunks(2)) == first[2:]
     assert content(plain.chunks(2, first[1][2])) == first[2:]
     assert not [entry.name for entry in tmp_path.iterdir() if "partial" in entry.name]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda lines: [*lines[:130], lines[131], lines[130], *lines[132:]],
+        lambda lines: lines[:250],
+        lambda lines: lines + lines[:50],
+        lambda lines: lines[:299],
+    ],
+    ids=["two rows swapped", "a chunk shorter", "a chunk longer", "a row shorter"],
+)
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_file_that_is_replaced_between_passes_is_refused(changed, resumed, svm, monkeypatch):
+    """Chunks of exactly 50 rows: one more or less at the end changes none of the others."""
+    monkeypatch.setattr(passes, "KEPT", 0)
+    monkeypatch.setattr(blocks.Input.blocks, "__defaults__", ((0, 0), "", 1))  # a line each
+    path = svm[0]
+    run = Passes(Input(str(path)), ReadOptions(), buffer=50)
+    assert len(list(run.chunks())) == 6
+    path.write_bytes(b"".join(changed(path.read_bytes().splitlines(keepends=True))))
+    if resumed:
+        run = Passes(Input(str(path)), ReadOptions(), buffer=50, decided=run.prepared, digests=run.digests)
+    with pytest.raises(ValueError, match=r"train\.svm has changed: its rows are no longer those of the first pass"):
+        list(run.chunks())
+
+
+def test_blocks_from_python_may_differ_from_pass_to_pass(svm, monkeypatch):
+    monkeypatch.setattr(passes, "KEPT", 0)
+    _, rows, labels = svm
+    signs = iter([1, 1, -1])  # the first pass, another one to see the labels, the second pass
+    run = Passes(Blocks(lambda: [(rows * next(signs), labels)]), ReadOptions(), buffer=50)
+    (first,), (second,) = run.chunks(), run.chunks()
+    assert np.array_equal(first.rows.toarray(), -second.rows.toarray())
 
 
 def test_a_chunk_ends_early_where_rows_are_fat(svm, monkeypatch):

@@ -11,7 +11,7 @@ import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms import ALGORITHMS, SETTINGS
 from onesfw.experiments import Comparison, evidence, page, paper_tables, runs, studies
-from onesfw.experiments.comparison import carry_out
+from onesfw.experiments.comparison import METHODS, carry_out
 from onesfw.experiments.curves import rise
 from onesfw.results.show import Sheet
 
@@ -21,8 +21,8 @@ from onesfw.results.show import Sheet
 def test_every_method_of_the_tables_exists_in_its_setting():
     for setting, rows in paper_tables.CLAIMS.items():
         for name in rows:
-            assert setting in SETTINGS[name], (setting, name)
-        assert "one_sfw" in rows
+            assert setting in SETTINGS[METHODS[name][0]], (setting, name)
+        assert {"one_sfw[paper]", "one_sfw[auto]"} <= set(rows)
 
 
 def finished(name, setting, curves):
@@ -34,7 +34,9 @@ def finished(name, setting, curves):
 def test_findings_compare_with_the_best_documented_rule():
     counts, ours = power_law(-1.0)
     _, theirs = power_law(-0.5, seed=1)
-    comparison = finished("logistic", "convex", [curve("one_sfw", counts, ours), curve("spider_fw", counts, theirs)])
+    comparison = finished(
+        "logistic", "convex", [curve("one_sfw[paper]", counts, ours), curve("spider_fw", counts, theirs)]
+    )
     comparison.rules["spider_fw"] = {
         "paper": 3 * ours[:, -1], "unit": 2 * ours[:, -1], "paper, noise=0.5": 1.2 * ours[:, -1],
     }  # fmt: skip
@@ -50,12 +52,18 @@ def test_findings_of_slopes():
     _, gentle = power_law(-2 / 3, seed=1)
     apart = finished(
         "nqp", "dr_submodular",
-        [curve("one_sfw", counts, steep, "gradient_error"), curve("momentum_sfw", counts, gentle, "gradient_error")],
+        [
+            curve("one_sfw[paper]", counts, steep, "gradient_error"),
+            curve("momentum_sfw", counts, gentle, "gradient_error"),
+        ],
     )  # fmt: skip
     assert [f.met for f in evidence.submodular_findings(apart)] == [True, True, True]
     same = finished(
         "nqp", "dr_submodular",
-        [curve("one_sfw", counts, gentle, "gradient_error"), curve("momentum_sfw", counts, steep, "gradient_error")],
+        [
+            curve("one_sfw[paper]", counts, gentle, "gradient_error"),
+            curve("momentum_sfw", counts, steep, "gradient_error"),
+        ],
     )  # fmt: skip
     assert [f.met for f in evidence.submodular_findings(same)] == [False, False, False]
 
@@ -66,9 +74,9 @@ def test_losses_are_told_in_measured_numbers():
     fast = curve("spider_fw", counts, theirs, lmo_calls=np.rint(counts**0.5 * 4).astype(int))
     measured = paper_tables.Rates(paper_tables.FULL)
     measured.comparisons = {
-        "interpolation": finished("interpolation", "convex", [curve("one_sfw", counts, ours), fast]),
+        "interpolation": finished("interpolation", "convex", [curve("one_sfw[paper]", counts, ours), fast]),
         "logistic": finished(
-            "logistic", "convex", [curve("one_sfw", counts, ours), curve("frank_wolfe", counts, theirs)]
+            "logistic", "convex", [curve("one_sfw[paper]", counts, ours), curve("frank_wolfe", counts, theirs)]
         ),
     }
     text = " ".join(evidence.losses(measured).paragraphs)
@@ -101,10 +109,10 @@ def test_a_schedule_is_offered_when_it_is_never_much_worse_and_once_much_better(
 
 
 def test_the_study_runs_the_theorems_schedule_as_it_is():
-    assert studies.rules()[studies.PAPER].summary == fw.one_sfw().summary
+    assert studies.rules()[studies.PAPER].summary == fw.one_sfw(schedule="paper").summary
     assert len({algorithm.summary for algorithm in studies.rules().values()}) == len(studies.rules())
     done = studies.study([zoo.get("quadratic-face")], 400, 2)
-    direct = runs.measure(zoo.get("quadratic-face"), fw.one_sfw(), 400, 2).final
+    direct = runs.measure(zoo.get("quadratic-face"), fw.one_sfw(schedule="paper"), 400, 2).final
     np.testing.assert_array_equal(done.errors["quadratic-face"][studies.PAPER], direct)
     assert len({float(errors.mean()) for errors in done.errors["quadratic-face"].values()}) == len(studies.rules())
 
@@ -193,7 +201,7 @@ def test_rates_write_markdown_json_and_the_page(tmp_path, monkeypatch):
     work = paper_tables.plan_rates(tiny)
     for plan in work.plans:
         plan.work.update({n: dict([next(iter(r.items()))]) for n, r in plan.work.items()})
-        for name in set(plan.work) - {"one_sfw", "momentum_sfw"}:
+        for name in set(plan.work) - {"one_sfw[paper]", "one_sfw[auto]", "momentum_sfw"}:
             del plan.work[name]
     done = paper_tables.run_rates(work)
     paths = evidence.places_in(tmp_path / "out", tmp_path / "evidence.md")
@@ -215,7 +223,7 @@ def test_rates_write_markdown_json_and_the_page(tmp_path, monkeypatch):
     content = json.loads(paths["json"].read_text())
     assert [c["problem"] for c in content["comparisons"]] == ["quadratic-face", "nqp"]
     assert list(content["tuning"]["errors"]) == ["quadratic-face"]
-    assert [m["method"] for m in content["noise"]["0.5"]["methods"]] == ["one_sfw", "momentum_sfw"]
+    assert [m["method"] for m in content["noise"]["0.5"]["methods"]] == ["one_sfw[paper]", "momentum_sfw"]
     (row,) = [line for line in text.splitlines() if line.startswith("| 0.5 |")]
     assert re.search(r"\((paper|book|ninefold)\) \| [\d.]+ \[", row)
     first = content["comparisons"][0]["methods"][0]
@@ -229,7 +237,7 @@ def test_the_full_and_the_quick_plan_can_be_run():
         work = paper_tables.plan_rates(size)
         assert {p.comparison.problem.name for p in work.plans} == set(size.problems)
         assert {p.comparison.problem.setting for p in work.plans} == {"convex", "nonconvex", "dr_submodular"}
-        assert all("one_sfw" in plan.work for plan in work.plans)
+        assert all("one_sfw[paper]" in plan.work for plan in work.plans)
 
 
 def test_slopes_of_values_are_not_slopes_of_errors():
@@ -244,7 +252,7 @@ def test_slopes_of_values_are_not_slopes_of_errors():
 def test_expectations_at_the_full_budget(name):
     """The figures of `onesfw rates` on one problem, 16 seeds, meet what was expected of them."""
     (plan,) = [p for p in paper_tables.plan_rates(paper_tables.FULL).plans if p.comparison.problem.name == name]
-    wanted = {"one_sfw", *evidence.EXPECTED_RATIOS}
+    wanted = {"one_sfw[paper]", *evidence.EXPECTED_RATIOS}
     for method in set(plan.work) - wanted:
         del plan.work[method]
     found = evidence.findings(paper_tables.Rates(paper_tables.FULL, {name: carry_out(plan)}))

@@ -76,24 +76,29 @@ def test_online_fw_gets_the_gradients_of_one_sfw_not_its_samples():
     objective, algorithm = zoo.get("logistic").objective, ALGORITHMS["online_fw"]("convex")
     steps = runs.steps_for(algorithm, objective, 5_000)
     assert algorithm.counts(objective, steps).gradients <= 10_000 < algorithm.counts(objective, steps + 1).gradients
-    assert fw.one_sfw().counts(objective, 5_000).gradients == 9_999
+    assert fw.one_sfw(schedule="paper").counts(objective, 5_000).gradients == 9_999
 
 
 def test_methods_whose_schedules_depend_on_the_length_are_run_anew_for_each_budget():
     objective = zoo.get("logistic").objective
-    assert runs.anytime(fw.one_sfw("convex"), objective)
+    assert runs.anytime(fw.one_sfw("convex", schedule="paper"), objective)
     assert runs.anytime(fw.minibatch_sfw("convex"), objective)
-    for algorithm in (fw.one_sfw("nonconvex"), fw.one_sfw("dr_submodular"), fw.minibatch_sfw("nonconvex", eta=0.1)):
+    for algorithm in (
+        fw.one_sfw("convex"),
+        fw.one_sfw("nonconvex"),
+        fw.one_sfw("dr_submodular"),
+        fw.minibatch_sfw("nonconvex", eta=0.1),
+    ):
         assert not runs.anytime(algorithm, objective)
 
 
 def test_marks_end_at_the_budget_and_cover_three_decades():
     objective = zoo.get("quadratic-face").objective
-    marks = runs.marks_for(fw.one_sfw(), objective, 20_000)
+    marks = runs.marks_for(fw.one_sfw(schedule="paper"), objective, 20_000)
     assert marks == sorted(set(marks))
     assert (marks[0], marks[-1]) == (20, 20_000)
     assert len(marks) == 25
-    assert runs.lengths_for(fw.one_sfw(), objective, 10_000) == [100, 316, 1_000, 3_162, 10_000]
+    assert runs.lengths_for(fw.one_sfw(schedule="paper"), objective, 10_000) == [100, 316, 1_000, 3_162, 10_000]
 
 
 def test_a_budget_below_one_step_is_a_sentence():
@@ -107,19 +112,22 @@ def test_a_budget_below_one_step_is_a_sentence():
 def test_every_method_applies_or_says_why_not():
     for name in ("logistic", "quadratic-face", "gaussian", "sigmoid", "nqp"):
         able, unable = comparison.applicable(zoo.get(name), comparison.known_names(None), 3_000)
-        assert set(able) | set(unable) == set(ALGORITHMS)
+        assert set(able) | set(unable) == set(comparison.METHODS) - {"one_sfw"}
         assert not set(able) & set(unable)
-        assert "one_sfw" in able
+        assert {"one_sfw[auto]", "one_sfw[paper]"} <= set(able)
         for method in able:
-            assert zoo.get(name).setting in SETTINGS[method]
+            assert zoo.get(name).setting in SETTINGS[comparison.METHODS[method][0]]
         assert all(reason for reason in unable.values())
     _, unable = comparison.applicable(zoo.get("quadratic-face"), ["frank_wolfe", "svfw"], 3_000)
     assert "needs a full gradient" in unable["frank_wolfe"]
     assert unable["svfw"] == "serves nonconvex problems only"
 
 
-def test_competitors_have_their_documented_step_rules_and_one_sfw_its_theorems():
-    assert list(comparison.rules_of("one_sfw", fw.one_sfw())) == [comparison.PRESET]
+def test_competitors_have_their_documented_step_rules_and_one_sfw_its_own():
+    for name, schedule in (("one_sfw", "auto"), ("one_sfw[auto]", "auto"), ("one_sfw[paper]", "paper")):
+        algorithm = comparison.recipe(name, "convex")
+        assert algorithm.summary == fw.one_sfw(schedule=schedule).summary
+        assert list(comparison.rules_of(name, algorithm)) == [comparison.PRESET]
     rules = comparison.rules_of("momentum_sfw", fw.momentum_sfw())
     assert len(rules) == 3
     assert len({algorithm.eta.formula for algorithm in rules.values()}) == 3
@@ -152,7 +160,7 @@ def test_in_slices_agrees_with_one_call():
 
 def test_a_convex_curve_is_the_run_itself():
     problem = zoo.get("quadratic-face")
-    found = runs.measure(problem, fw.one_sfw(), 2_000, 3, key=5)
+    found = runs.measure(problem, fw.one_sfw(schedule="paper"), 2_000, 3, key=5)
     assert list(found.measures) == ["suboptimality", "gap", "value"]
     assert found.measures["suboptimality"].shape == (3, len(found.steps))
     start = np.full(20, 1 / 20)
@@ -170,7 +178,7 @@ def test_a_convex_curve_is_the_run_itself():
 
 def test_the_error_of_a_random_output_is_the_mean_over_the_iterates():
     problem, steps = zoo.get("indefinite"), 12  # so few that every iterate is looked at
-    algorithm = fw.one_sfw("nonconvex")
+    algorithm = fw.one_sfw("nonconvex", schedule="paper")
     errors, _ = runs.end(problem, algorithm, steps, 2, 0)
     points = []
     start = np.asarray(problem.start())

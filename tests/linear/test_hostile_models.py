@@ -69,6 +69,16 @@ def test_rows_of_every_size(constraint, scale):
         assert CONSTRAINTS[constraint].norm(np.ravel(model.coef_)) <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("make", [OneSFWClassifier, OneSFWRegressor])
+def test_a_radius_beyond_all_measure(make):
+    """Margins and their squares would be infinite."""
+    with pytest.raises(ValueError, match=r"radius must be at most 1e\+100"):
+        make(radius=1e300).fit(X, Y)
+    model = make(radius=1e100, steps=200, tol=None, random_state=0).fit(X, Y)
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.predict(X)).all()
+
+
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_rows_that_are_not_finite(bad):
     rows = X.copy()

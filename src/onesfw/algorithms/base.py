@@ -13,6 +13,22 @@ from onesfw.schedules.rates import Schedule
 from onesfw.schedules.sizes import MOST_SAMPLES
 from onesfw.steps import Step
 
+CORRECTED = "corrected"
+LEAST_CORRECTED = 540  # steps of a run that keeps some for a corrected output: fewer make no model worth trusting
+SNAPSHOTS = 8  # late iterates that a corrected output mixes, beside the last
+MOST_VERTICES = 30  # new vertices that it may ask the oracle for
+LINE_POINTS = 4  # points whose gradients its line search takes
+
+
+def half_kept(steps: int) -> int:
+    """B, for each half of a corrected output: a hundredth of the steps, at least 20."""
+    return max(20, steps // 100)
+
+
+def most_vertices(batch: int) -> int:
+    """The new vertices that a model from `batch` samples is worth."""
+    return min(MOST_VERTICES, batch // 20)
+
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -27,15 +43,17 @@ class Algorithm:
         step: the rule for x_{t+1}.
         rho: ρ_t.
         eta: η_t.
-        output: "last": x_{T+1}; "random": x_o, uniform over x_1, …, x_T; "average": the mean of x_1, …, x_T.
+        output: "last": x_{T+1}; "random": x_o, uniform over x_1, …, x_T; "average": the mean of x_1, …, x_T;
+            "corrected": the minimiser of a quadratic model at the run's averages, as far as samples that were kept for
+            it confirm it (`engine/corrected_output.py`).
         t0: η is read at t + t0.
         batch: how the sample sizes print, where they are not 1.
 
     Example:
         >>> import onesfw as fw
-        >>> method = fw.one_sfw("nonconvex")
+        >>> method = fw.one_sfw("nonconvex", schedule="paper")
         >>> method.summary
-        'one_sfw, nonconvex (rho=(t-1)^(-0.667), eta=T^(-0.667))'
+        'one_sfw[paper], nonconvex (rho=(t-1)^(-0.667), eta=T^(-0.667))'
         >>> objective = fw.FiniteSum(lambda x, row: (x @ row) ** 2, [[1.0, 2.0], [3.0, 4.0]])
         >>> method.steps_for(objective, gradients=1_001)
         501
@@ -57,7 +75,8 @@ class Algorithm:
         """One line for printouts: the name, the setting and the schedules."""
         shift = f", t0={self.t0}" if self.t0 else ""
         batch = f", batch={self.batch}" if self.batch else ""
-        return f"{self.name}, {self.setting} (rho={self.rho.formula}, eta={self.eta.formula}{batch}{shift})"
+        output = ", output=corrected" if self.output == CORRECTED else ""
+        return f"{self.name}, {self.setting} (rho={self.rho.formula}, eta={self.eta.formula}{batch}{shift}{output})"
 
     def estimator_for(self, objective: ObjectiveLike) -> Estimator:
         """The estimator for an objective; raises TypeError where the objective lacks what the method needs."""
@@ -65,9 +84,27 @@ class Algorithm:
         capabilities.check(estimator.needs, objective.offers, self.name, type(objective).__name__)
         return estimator
 
+    def kept(self, steps: int) -> int:
+        """How many of the last steps give their samples to a corrected output: 2B, B = steps/100 and at least 20."""
+        return 2 * half_kept(steps) if self.output == CORRECTED and steps >= LEAST_CORRECTED else 0
+
     def counts(self, objective: ObjectiveLike, steps: int) -> OracleCounts:
-        """Samples, gradients and Hessian-vector products of a run of `steps` steps, known before it is run."""
-        return self.estimator_for(objective).counts(objective, steps, steps)
+        """Samples, gradients and Hessian-vector products of a run of `steps` steps, known before it is run.
+
+        A corrected output stops asking for Hessian-vector products when its model is solved; here it counts with the
+        most that it may ask for.
+        """
+        return self.counts_with(self.estimator_for(objective), objective, steps)
+
+    def counts_with(self, estimator: Estimator, objective: ObjectiveLike, steps: int) -> OracleCounts:
+        """`counts`, for the estimator that `estimator_for` made."""
+        kept = self.kept(steps)
+        way = estimator.counts(objective, steps - kept, steps)
+        if not kept:
+            return way
+        batch = (estimator.counts(objective, steps, steps).samples - way.samples) // 2
+        products = SNAPSHOTS + 1 + most_vertices(batch)
+        return OracleCounts(way.samples + 2 * batch, way.gradients + LINE_POINTS * batch, way.hvps + products * batch)
 
     def steps_for(self, objective: ObjectiveLike, *, samples: int | None = None, gradients: int | None = None) -> int:
         """A T whose run stays within a budget of samples, or of gradient evaluations, while that of T + 1 does not.
@@ -84,7 +121,7 @@ class Algorithm:
         estimator = self.estimator_for(objective)
 
         def cost(steps: int) -> int:
-            counts = estimator.counts(objective, steps, steps)
+            counts = self.counts_with(estimator, objective, steps)
             return counts.samples if gradients is None else counts.gradients + counts.hvps
 
         if cost(1) > budget:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from onesfw import schedules
-from onesfw.algorithms.base import Algorithm
-from onesfw.algorithms.settings import CONVEX, DR_SUBMODULAR, NONCONVEX, choose_setting, schedule_or
+from onesfw.algorithms.base import CORRECTED, Algorithm
+from onesfw.algorithms.settings import CONVEX, DR_SUBMODULAR, NONCONVEX, choose_setting
 from onesfw.arguments import choose, real, whole_number
 from onesfw.capabilities import OBLIVIOUS, ObjectiveLike
 from onesfw.estimators import AsPrinted, Batched, Difference, Estimator, Hessian, Importance, OneSample, SameSample
@@ -21,8 +22,17 @@ PRESETS: dict[str, tuple[Schedule, Schedule, Step, str]] = {
     DR_SUBMODULAR: (schedules.power(1.0), schedules.horizon_power(1.0), ContinuousGreedyStep(), "last"),
 }
 
-PAPER = "paper"
-SCHEDULES = tuple(schedules.PRESETS)
+AUTO, PAPER = "auto", "paper"
+LAST = "last"
+OUTPUTS = (LAST, "random", "average", CORRECTED)
+SCHEDULES = tuple(dict.fromkeys((AUTO, *schedules.PRESETS)))
+PACED = Schedule("a/(t+a-1)", schedules.harmonic().function)  # of c^(−1/2) for a, which the run finds out
+AUTOMATIC: dict[str, tuple[Schedule, Schedule, str]] = {
+    CONVEX: (schedules.ADAPTIVE, PACED, CORRECTED),
+    NONCONVEX: (schedules.ADAPTIVE, schedules.harmonic(1.0, 1.0), CORRECTED),
+    DR_SUBMODULAR: (schedules.power(1.0), schedules.horizon_power(1.0), "last"),
+}
+"""ρ, η and the output that did best in each setting (docs/choosing-an-algorithm.md)."""
 
 OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {"difference": SameSample, "hessian": Hessian}
 NON_OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {
@@ -37,32 +47,41 @@ def one_sfw(
     setting: str = CONVEX,
     *,
     correction: str | None = None,
-    schedule: str = PAPER,
+    schedule: str = AUTO,
     rho: ScheduleLike | str | None = None,
     eta: ScheduleLike | None = None,
     batch: SizesLike = 1,
     t0: int = 0,
     delta: float | None = None,
+    output: str | None = None,
 ) -> Algorithm:
     """One-sample stochastic Frank-Wolfe (Zhang, Shen, Mokhtari, Hassani, Karbasi 2020).
 
-    The presets are the theorems': `convex` ρ = 1/(t−1), η = 1/t, output x_{T+1}; `nonconvex` ρ = (t−1)^(−2/3),
+    `schedule="auto"` is what this library has found to do best; it has no theorem. `convex`: ρ_t = c/(t + c − 2) with a
+    c that the run finds out itself, η_t = a/(t + a − 1), a = c^(−1/2), and a corrected output: 2 % of the steps give
+    their samples to a quadratic model of F at the run's averages, whose minimiser over late iterates and new vertices
+    is taken as far as half of these samples confirm it. `nonconvex`: the same ρ, η = 1/(t+1), and the corrected output
+    where the model is convex, x_{T+1} elsewhere. `dr_submodular`: the theorem's.
+
+    `schedule="paper"` are the theorems': `convex` ρ = 1/(t−1), η = 1/t, output x_{T+1}; `nonconvex` ρ = (t−1)^(−2/3),
     η = T^(−2/3), output x_o; `dr_submodular` ρ = 1/(t−1), η = 1/T, x_1 = 0, x_{t+1} = x_t + η v_t.
 
     Args:
         setting: "convex", "nonconvex" or "dr_submodular".
         correction: None for Algorithm 2 on oblivious objectives and "hessian" on the others; "hessian", "difference",
             "importance", or "as_printed" (the paper's literal text, for the record).
-        schedule: "paper", the theorem's. In the convex setting also heuristics of this library, without a theorem:
-            "tuned", η = 1/t with ρ = "adaptive", which the study in docs/evidence.md finds no worse than 1.3 times the
-            paper's error on any of its problems, and over 3 times better where the set is large or every sample agrees;
-            "adaptive", η = 2/(t+1) with ρ = "adaptive"; "c2" and "c4", η = 2/(t+1) with ρ = 2/(t−1) or 4/(t−1).
-        rho: a number, a function of t or (t, T), or "adaptive"; None for the schedule's.
-        eta: a number or a function of t or (t, T); None for the schedule's.
-        batch: samples averaged in each step: a whole number, or a function of t or (t, T).
+        schedule: "auto" or "paper". In the convex setting also "tuned", η = 1/t with ρ = "adaptive"; "adaptive",
+            η = 2/(t+1) with ρ = "adaptive"; "c2" and "c4", η = 2/(t+1) with ρ = 2/(t−1) or 4/(t−1).
+        rho: a number, a function of t or (t, T), or "adaptive", the ρ_t of "auto"; None for the schedule's.
+        eta: a number or a function of t or (t, T); None for the schedule's. With a ρ or an η of your own, "auto" means
+            η = 1/t where none is given (nonconvex 1/(t+1)), the adaptive ρ where none is given, and the output x_{T+1}.
+        batch: samples averaged in each step: a whole number, or a function of t or (t, T), with which "auto" takes the
+            theorem's ρ.
         t0: reads η at t + t0, so that a warm start is not thrown away by η_1 = 1. ρ is not shifted: the gradient
             estimate starts anew and must average over its own samples.
         delta: half-width of the window of the "difference" correction, at most 1/2; None for the whole segment.
+        output: "last", x_{T+1}; "random", x_o; "average", the mean of the iterates; "corrected", with an adaptive ρ;
+            None for the schedule's. Where F̃ cannot be differentiated twice, "corrected" is "last".
 
     Returns:
         The method, for `algorithm=` in `minimize` or `maximize`.
@@ -75,54 +94,106 @@ def one_sfw(
     Example:
         >>> import onesfw as fw
         >>> fw.one_sfw().summary
-        'one_sfw, convex (rho=1/(t-1), eta=1/t)'
-        >>> fw.one_sfw("nonconvex", batch=4).summary
-        'one_sfw, nonconvex (rho=(t-1)^(-0.667), eta=T^(-0.667), batch=4)'
+        'one_sfw, convex (rho=adaptive, eta=a/(t+a-1), output=corrected)'
+        >>> fw.one_sfw("nonconvex", schedule="paper", batch=4).summary
+        'one_sfw[paper], nonconvex (rho=(t-1)^(-0.667), eta=T^(-0.667), batch=4)'
     """
     choose_setting(setting, PRESETS, "one_sfw")
     choose(schedule, SCHEDULES, "schedule")
-    if schedule != PAPER and setting != CONVEX:
-        raise ValueError(f"schedule={schedule!r} was found on convex problems; setting={setting!r} takes 'paper'")
-    preset_rho, preset_eta, step, output = PRESETS[setting]
-    if schedule != PAPER:
-        preset = schedules.PRESETS[schedule]
-        preset_rho, preset_eta = preset.rho, preset.eta
-        rho = "adaptive" if rho is None and preset.adaptive else rho
-    adaptive = isinstance(rho, str)
+    if schedule not in (AUTO, PAPER) and setting != CONVEX:
+        raise ValueError(
+            f"schedule={schedule!r} was found on convex problems; setting={setting!r} takes 'auto' or 'paper'"
+        )
     if isinstance(rho, str):
         choose(rho, ("adaptive",), "rho")
-        given_rho = schedules.ADAPTIVE
-    else:
-        given_rho = schedule_or(preset_rho, rho, "rho")
+    if rho == "adaptive" and callable(batch):
+        raise ValueError("rho='adaptive' goes with a constant batch; give batch a whole number")
     if correction is not None:
         choose(correction, NON_OBLIVIOUS_CORRECTIONS, "correction")
     if delta is not None and (correction != "difference" or not 0 < (real(delta) or 0.0) <= 0.5):
         raise ValueError(f"delta must lie in (0, 1/2] and goes with correction='difference', got delta={delta!r}")
-    if adaptive and callable(batch):
-        raise ValueError("rho='adaptive' goes with a constant batch; give batch a whole number")
+    rules = rules_of(setting, schedule, rho, eta, callable(batch))
+    if output is not None:
+        choose(output, OUTPUTS, "output")
+        check_output(output, rules, PRESETS[setting][2])
+        rules = replace(rules, output=output)
 
     def estimator(objective: ObjectiveLike) -> Estimator:
-        return averaging(correction_for(objective, correction, delta), batch, adaptive)
+        return averaging(correction_for(objective, correction, delta), batch, rules.adaptive, rules.paced)
 
+    marks = [*([] if schedule == AUTO else [schedule]), *([] if correction is None else [correction])]
     return Algorithm(
-        name="one_sfw" if correction is None else f"one_sfw[{correction}]",
+        name="one_sfw" + (f"[{', '.join(marks)}]" if marks else ""),
         citation="Zhang, Shen, Mokhtari, Hassani, Karbasi: One Sample Stochastic Frank-Wolfe, AISTATS 2020",
         setting=setting,
         estimator=estimator,
-        step=step,
-        rho=given_rho,
-        eta=schedule_or(preset_eta, eta, "eta"),
-        output=output,
+        step=PRESETS[setting][2],
+        rho=rules.rho,
+        eta=rules.eta,
+        output=rules.output,
         t0=whole_number(t0, "t0", 0),
         batch=shown(batch),
     )
 
 
-def averaging(correction: Correction, batch: SizesLike, adaptive: bool = False) -> Estimator:
+@dataclass(frozen=True)
+class Rules:
+    """ρ, η and the output, with what of them the run finds out itself."""
+
+    rho: Schedule
+    eta: Schedule
+    output: str
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether ρ follows the run."""
+        return self.rho is schedules.ADAPTIVE
+
+    @property
+    def paced(self) -> bool:
+        """Whether η follows the run too."""
+        return self.eta is PACED
+
+
+def rules_of(
+    setting: str, schedule: str, rho: ScheduleLike | str | None, eta: ScheduleLike | None, growing: bool
+) -> Rules:
+    """A schedule's rules, with those of a user's own in their place."""
+    paper_rho, paper_eta, _, paper_output = PRESETS[setting]
+    if schedule == AUTO:
+        rules = Rules(*AUTOMATIC[setting])
+    elif schedule == PAPER:
+        rules = Rules(paper_rho, paper_eta, paper_output)
+    else:
+        preset = schedules.PRESETS[schedule]
+        rules = Rules(preset.rho, preset.eta, paper_output)
+    own_rho = None if rho is None or isinstance(rho, str) else schedules.as_schedule(rho, "rho")
+    if isinstance(rho, str):
+        rules = replace(rules, rho=schedules.ADAPTIVE)
+    elif own_rho is None and growing and rules.adaptive:
+        own_rho = paper_rho
+    if eta is not None:
+        rules = replace(rules, eta=schedules.as_schedule(eta, "eta"))
+    if own_rho is not None:
+        rules = replace(rules, rho=own_rho, eta=schedules.harmonic() if rules.paced else rules.eta)
+    if rules.output == CORRECTED and (own_rho is not None or eta is not None):
+        rules = replace(rules, output=LAST)
+    return rules
+
+
+def check_output(output: str, rules: Rules, step: Step) -> None:
+    """Raise ValueError where an output does not go with the rest."""
+    if output == CORRECTED and not rules.adaptive:
+        raise ValueError("output='corrected' needs rho='adaptive', which says how far d can be trusted")
+    if output != LAST and step.from_zero:
+        raise ValueError(f"output={output!r}: the dr_submodular setting ends at x_(T+1); leave output out")
+
+
+def averaging(correction: Correction, batch: SizesLike, adaptive: bool = False, paced: bool = False) -> Estimator:
     """d_t = (1 − ρ_t)(d_{t−1} + Δ̃_t) + ρ_t g_t over a batch of a fixed size, or of a size that varies with t."""
     formula, sizes, uses_horizon = as_sizes(batch, "batch")
     if not callable(batch):
-        return OneSample(correction, int(batch), adaptive)
+        return OneSample(correction, int(batch), adaptive, paced)
     return Batched(correction, Batches(formula, lambda t, T: (0, sizes(t, T)), uses_horizon))
 
 

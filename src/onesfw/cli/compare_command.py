@@ -65,13 +65,13 @@ def compare_command(
 
 def told_apart(words: list[str], algorithms: list[str] | None) -> tuple[list[str], list[str] | None]:
     """Problems and methods, each once: after `--algorithms a b` the parser takes b for a problem."""
-    from onesfw.algorithms import ALGORITHMS
+    from onesfw.experiments.comparison import METHODS
 
     if not algorithms:
         return list(dict.fromkeys(words)), None
     names = [name.strip() for part in algorithms for name in part.split(",") if name.strip()]
-    names += [word for word in words if word in ALGORITHMS]
-    targets = list(dict.fromkeys(word for word in words if word not in ALGORITHMS))
+    names += [word for word in words if word in METHODS]
+    targets = list(dict.fromkeys(word for word in words if word not in METHODS))
     if not targets:
         raise ValueError("name at least one problem before --algorithms; `onesfw list problems` shows them")
     return targets, names

@@ -181,7 +181,7 @@ def content(trained: LinearModel, train: str, test: str | None, path: str | None
     """The figures of a run, as JSON has them."""
     import numpy as np
 
-    record, scores = trained.training, trained.test
+    record, scores, training = trained.training, trained.test, trained.training.scores
     return {
         "train": train,
         "test": test,
@@ -197,6 +197,12 @@ def content(trained: LinearModel, train: str, test: str | None, path: str | None
         "steps": record.steps,
         "labels": None if trained.labels is None else list(trained.labels),
         "progressive_loss": record.progressive_loss,
+        "training_loss": None if training is None else training.loss,
+        "training_gap": record.gap,
+        "training_accuracy": None if training is None else training.accuracy,
+        "training_r2": None if training is None else training.r2,
+        "training_rmse": None if training is None else training.rmse,
+        "columns": {} if trained.encoding is None else dict(trained.encoding.roles()),
         "test_rows": None if scores is None else scores.rows,
         "test_loss": None if scores is None else scores.loss,
         "accuracy": None if scores is None else scores.accuracy,

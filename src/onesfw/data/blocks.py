@@ -166,6 +166,14 @@ class Input:
             hasher.update(stream.read(ENDS))
         return f"{status.st_size} bytes, changed at {status.st_mtime_ns}, {hasher.hexdigest()[:16]}"
 
+    def content(self) -> str:
+        """What tells a file from whatever holds other bytes: its size and a SHA-256 of all of it."""
+        if not self.repeatable:
+            return "a stream"
+        with self.raw() as stream:
+            found = hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
+            return f"{os.fstat(stream.fileno()).st_size} bytes, SHA-256 {found[:16]}"
+
 
 class OverlongLine(Exception):
     """A line without an end."""

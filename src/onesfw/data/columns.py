@@ -10,7 +10,8 @@ from onesfw.data.batch import salvage
 from onesfw.data.encoding import BOOLEAN, HASHED, NUMBER, ONE_HOT, TABLE, Column, Encoding, count_features
 from onesfw.data.tables import WORDS, CsvTable, ParquetTable
 
-MOSTLY = 0.9  # of a column's first words
+MOSTLY = 0.5  # of a column's first words
+LOOKED_AT = 1000
 MOST_CATEGORIES = 1_000_000
 
 
@@ -44,14 +45,17 @@ def kind_of(array: Any, name: str, typed: bool) -> str:
 
 
 def kind_of_words(array: Any) -> str:
-    """What a column of words holds: where nearly all are numbers or truth values, the others are mistakes."""
+    """What a column of words holds: where most are numbers or truth values, the others are mistakes.
+
+    A row with such a word is then refused, by its line. To hash the column would make 2^18 features of a typing error;
+    codes such as 12 and 7B are declared as words.
+    """
     import pyarrow as pa
 
-    words = [word for word in array.cast(pa.string()).slice(0, 1000).to_pylist() if word]
-    enough = max(1.0, MOSTLY * len(words))
-    if sum(is_number(word) for word in words) >= enough:
+    words = [word for word in array.cast(pa.string()).slice(0, LOOKED_AT).to_pylist() if word]
+    if sum(is_number(word) for word in words) > MOSTLY * len(words):
         return NUMBER
-    return BOOLEAN if sum(word.lower() in ("true", "false") for word in words) >= enough else WORDS
+    return BOOLEAN if sum(word.lower() in ("true", "false") for word in words) > MOSTLY * len(words) else WORDS
 
 
 def is_number(word: str) -> bool:

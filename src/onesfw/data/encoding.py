@@ -13,6 +13,13 @@ from onesfw.data.batch import csr
 NUMBER, BOOLEAN, HASHED, ONE_HOT = "number", "boolean", "hashed", "onehot"
 KINDS = (NUMBER, BOOLEAN, HASHED, ONE_HOT)
 NUMBERS = (NUMBER, BOOLEAN)
+TITLES = {
+    NUMBER: "numbers",
+    BOOLEAN: "true or false",
+    HASHED: "words, hashed to {:,} features",
+    ONE_HOT: "words, a feature each",
+}
+MOST_NAMES = 12  # columns that a table lists of a kind
 LIBSVM, TABLE, BLOCKS = "libsvm", "table", "blocks"
 
 
@@ -62,6 +69,22 @@ class Encoding:
         if encoding.format == TABLE and encoding.n_features != count_features(columns, encoding.hash_bits):
             raise ValueError("the number of features does not fit the columns")
         return encoding
+
+    def roles(self) -> list[tuple[str, str]]:
+        """What each column of a table is to the model: names of roles, and of columns."""
+        if self.format != TABLE:
+            return []
+        found = [("target", str(self.target))]
+        for kind, title in TITLES.items():
+            names = [
+                f"{column.name} ({len(column.categories):,})" if kind == ONE_HOT else column.name
+                for column in self.columns
+                if column.kind == kind
+            ]
+            if names:
+                more = f", … ({len(names):,} in all)" if len(names) > MOST_NAMES else ""
+                found.append((title.format(1 << self.hash_bits), ", ".join(names[:MOST_NAMES]) + more))
+        return found
 
     def rows(self, column: Callable[[str], Any], n: int) -> Any:
         """The CSR rows of n rows of a table, whose columns `column(name)` gives as Arrow arrays.

@@ -76,6 +76,8 @@ class LibsvmSource:
         """Rows and labels of a text, or a ValueError where a line of it is wrong."""
         from sklearn.datasets import load_svmlight_file
 
+        if b"_" in text and any(b"_" in content(line) for line in text.split(b"\n")):
+            raise ValueError("1_000 is a number in Python's source only, which the reader does not know")
         width = self.n_features if self.strict else None
         rows, labels = load_svmlight_file(
             io.BytesIO(text), n_features=width, zero_based=self.zero_based, dtype=self.dtype
@@ -103,7 +105,8 @@ def explain(line: bytes, source: LibsvmSource, error: Exception) -> str:
         return f"it begins with {shown(label)}, not with a label; write 0 where the label is not known"
     value = as_number(label)
     if value is None or not math.isfinite(value):
-        return f"the label {shown(label)} is not a finite number"
+        table = f"; give {named('format')} csv if this is a table" if b"," in line else ""
+        return f"the label {shown(label)} is not a finite number{table}"
     if features and features[0].startswith(b"qid"):
         features = features[1:]
     before = -1
@@ -112,7 +115,7 @@ def explain(line: bytes, source: LibsvmSource, error: Exception) -> str:
         if not colon:
             return f"{shown(word)} is not of the form index:value"
         try:
-            index = int(index_text)
+            index = int(plain(index_text))
         except ValueError:
             return f"{shown(index_text)} in {shown(word)} is not a whole number"
         number = as_number(value_text)
@@ -136,9 +139,16 @@ def explain(line: bytes, source: LibsvmSource, error: Exception) -> str:
 def as_number(text: bytes) -> float | None:
     """A number as the reader reads it; None where it is none."""
     try:
-        return float(text)
+        return float(plain(text))
     except ValueError:
         return None
+
+
+def plain(text: bytes) -> bytes:
+    """The text, without an underscore: `float` and `int` would read over it."""
+    if b"_" in text:
+        raise ValueError("an underscore is no digit")
+    return text
 
 
 def shown(text: bytes) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 from onesfw.arguments import named
@@ -10,8 +10,9 @@ from onesfw.data.batch import START, Position
 from onesfw.data.cache import CacheWriter, RowCache, refuse_stranger
 from onesfw.data.chunks import Chunk, read_chunks
 from onesfw.data.labels import Targets
-from onesfw.data.prepare import Prepared, ReadOptions, Source, prepare, reopen
+from onesfw.data.prepare import Prepared, ReadOptions, Source, inputs_of, prepare, reopen
 from onesfw.data.sources import RowsFrom
+from onesfw.data.unchanged import Unchanged
 
 KEPT = 128 << 20  # bytes of rows that stay in memory where no cache is asked for
 
@@ -26,6 +27,7 @@ class Passes:
         cache: where the cache is or is to be.
         decided: what an earlier part of this run decided about the file.
         skipped: bad rows that it skipped.
+        digests: of the chunks that it read.
         tell: gets a sentence about a cache that cannot be used.
     """
 
@@ -38,6 +40,7 @@ class Passes:
         cache: Path | None = None,
         decided: Prepared | None = None,
         skipped: int = 0,
+        digests: Sequence[str] = (),
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         options.check()
@@ -45,6 +48,8 @@ class Passes:
         self.about = {**options.parts(source), "buffer": str(buffer)}
         self.cache = None if cache is None else self.usable(cache, tell)
         self.kept: list[Chunk] | None = None
+        # Blocks from Python may differ from pass to pass: their maker decides.
+        self.unchanged = Unchanged(source.name, digests) if source.repeatable and inputs_of(source) else None
         self.source: Source | None = None
         self.prepared: Prepared
         self.skipped_before, self.counted = skipped, False
@@ -68,6 +73,16 @@ class Passes:
             tell(f"the cache {path} was written with another {', '.join(map(named, different))}, and is written anew")
             return None
         return cache
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the rows lie in memory or in a cache, so that another pass is cheap."""
+        return self.kept is not None or self.cache is not None
+
+    @property
+    def digests(self) -> list[str]:
+        """Of the chunks that were read so far, for a run that goes on."""
+        return [] if self.unchanged is None else self.unchanged.digests
 
     @property
     def skipped(self) -> int:
@@ -95,11 +110,16 @@ class Passes:
         """Chunks from the file; those of a small file are kept."""
         kept: list[Chunk] | None = [] if first == 0 else None
         room = KEPT
-        for chunk in self.fresh(start, proof, stop):
+        place = first
+        for place, chunk in enumerate(self.fresh(start, proof, stop), first + 1):
+            if self.unchanged is not None:
+                self.unchanged.check(place - 1, chunk)
             room -= chunk.nbytes
             kept = None if kept is None or room < 0 else [*kept, chunk]
             yield chunk
         if not stop():
+            if self.unchanged is not None:
+                self.unchanged.check(place, None)
             self.kept = kept
             self.count()
 

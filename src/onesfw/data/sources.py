@@ -39,6 +39,10 @@ class Files:
         """What tells these files from others or from their earlier selves."""
         return "; ".join(part.fingerprint() for part in self.inputs)
 
+    def content(self) -> str:
+        """What tells these files from whatever holds other bytes."""
+        return "; ".join(part.content() for part in self.inputs)
+
 
 class Blocks:
     """Blocks (X, y) of rows and targets from Python: an iterable, or a function that makes one for each pass."""
@@ -61,6 +65,10 @@ class Blocks:
 
     def fingerprint(self) -> str:
         """A word: blocks are compared by their content as they are read again."""
+        return "blocks"
+
+    def content(self) -> str:
+        """A word: as for `fingerprint`."""
         return "blocks"
 
 

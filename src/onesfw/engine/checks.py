@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ import numpy as np
 
 from onesfw import schedules, trees
 from onesfw.algorithms import MAXIMISED, Algorithm
+from onesfw.algorithms.base import CORRECTED
 from onesfw.arguments import number, whole_number
 from onesfw.engine.evaluation import Evaluate, Every, evaluation_steps, evaluator_for, number_from
 from onesfw.engine.run import Callbacks, Run, as_callbacks
@@ -18,8 +20,9 @@ from onesfw.objectives import Objective
 from onesfw.schedules.sizes import MOST_SAMPLES
 from onesfw.sets import ConvexSet, VectorSet
 from onesfw.sets.base import is_shape
-from onesfw.trees import DType, Tree
+from onesfw.trees import Array, DType, Tree
 
+LARGEST_CORRECTED = 1 << 24  # bytes of x: a corrected output keeps 86 points like it
 MEMBERSHIP = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}  # how far outside K x0 may lie
 
 
@@ -100,6 +103,8 @@ def build_run(
         )
     objective.check(trees.shapes(x0), samples)
     check_domain(objective, constraint, trees.shapes(x0))
+    if algorithm.output == CORRECTED and not can_be_corrected(objective, x0):
+        algorithm = replace(algorithm, output="last")
     if evaluator_for(evaluate, objective, constraint, sign) is None and gap_tol is not None:
         raise ValueError("gap_tol needs a gap: leave evaluate=None, or give a number of samples")
     if callable(evaluate):
@@ -248,6 +253,21 @@ def check_continuous_greedy(
             f"constraint: the {setting} setting needs a set of non-negative vectors, which "
             f"{type(constraint).__name__} is not; use SubSimplex, Knapsack or a Box with lower >= 0"
         )
+
+
+def can_be_corrected(objective: Objective, x0: Tree) -> bool:
+    """Whether one sample has a Hessian-vector product, and points of x's size can be kept by the dozen."""
+
+    def product(key: Array, x: Tree) -> Tree:
+        return objective.at(objective.draw(key, jnp.int32(0)), x, jnp.zeros((), trees.dtype_of(x))).hvp(x, x)
+
+    try:
+        jax.eval_shape(product, jax.random.key(0), trees.shapes(x0))
+    except (
+        Exception
+    ):  # a gradient that JAX cannot differentiate; were the objective itself broken, the run would say so
+        return False
+    return trees.size_in_bytes(x0) <= LARGEST_CORRECTED
 
 
 def check_schedules(algorithm: Algorithm, steps: int) -> None:

@@ -34,7 +34,15 @@ class RunState(NamedTuple):
     memory: Tree
     """what the linear minimisation oracle remembers"""
     chosen: Tree
-    """x_o or the mean of the iterates so far, or nothing where neither is wanted"""
+    """what the output is made of: x_o, the mean of the iterates so far, `Averages`; nothing where it is x_{T+1}"""
+
+
+class Averages(NamedTuple):
+    """Means of x_1, …, x_t and d_1, …, d_t with weights that grow like t³, as compensated sums."""
+
+    x: Tree
+    d: Tree
+    lost: Tree
 
 
 Chunk = Callable[[Array, RunState, Array, Array, Array, Array, Tree], tuple[RunState, Array]]
@@ -54,11 +62,14 @@ def streams(key: Array) -> Keys:
     return Keys(*(jax.random.fold_in(key, i) for i in range(3)))
 
 
-def initial(constraint: ConvexSet, estimator: Estimator, step: Step, x: Tree, horizon: int, keep: bool) -> RunState:
+def initial(
+    constraint: ConvexSet, estimator: Estimator, step: Step, x: Tree, horizon: int, output: str = "last"
+) -> RunState:
     """The state before step 1."""
     state = step.init(x, horizon)
     point = step.point(state)
-    return RunState(state, point, estimator.init(point), constraint.lmo_memory(point), point if keep else ())
+    chosen = KEPT_AT_FIRST[output](point) if output in KEEPERS else ()
+    return RunState(state, point, estimator.init(point), constraint.lmo_memory(point), chosen)
 
 
 def block_length(objective: Objective, estimator: Estimator, key: Array) -> int:
@@ -85,17 +96,64 @@ def unrolled(low: Array, high: Array, body: Callable[[Array, RunState], RunState
     return lax.fori_loop(low + groups * UNROLL, high, body, state)
 
 
-def keep_one(x: Tree, chosen: Tree, chance: Array, t: Array) -> Tree:
+def keep_one(x: Tree, d: Tree, chosen: Tree, chance: Array, t: Array) -> Tree:
     """x_t with probability 1/t, else what was chosen before: a reservoir of one."""
     return lax.cond(chance * t < 1, lambda new, old: new, lambda new, old: old, x, chosen)
 
 
-def keep_mean(x: Tree, mean: Tree, chance: Array, t: Array) -> Tree:
+def keep_mean(x: Tree, d: Tree, mean: Tree, chance: Array, t: Array) -> Tree:
     """The mean of x_1, …, x_t."""
     return jax.tree.map(lambda new, old: old + (new - old) / t.astype(old.dtype), x, mean)
 
 
-KEEPERS = {"random": keep_one, "average": keep_mean}
+def keep_averages(x: Tree, d: Tree, means: Averages, chance: Array, t: Array) -> Averages:
+    """The means of x and d in which step t weighs 4/(t + 3), as (t + 2)(t + 1)t against the steps before."""
+    old = (means.x, means.d)
+    weight = 4 / (t + 3).astype(trees.dtype_of(x))
+    move = jax.tree.map(lambda new, mean: weight * (new - mean), (x, d), old)
+    (x_mean, d_mean), lost = trees.compensated_add(old, means.lost, move)
+    return Averages(x_mean, d_mean, lost)
+
+
+KEEPERS = {"random": keep_one, "average": keep_mean, "corrected": keep_averages}
+KEPT_AT_FIRST: dict[str, Callable[[Tree], Tree]] = {
+    "random": lambda x: x,
+    "average": lambda x: x,
+    "corrected": lambda x: Averages(x, trees.zeros_like(x), (trees.zeros_like(x), trees.zeros_like(x))),
+}
+
+
+def one_step(
+    objective: Objective,
+    constraint: ConvexSet,
+    estimator: Estimator,
+    step: Step,
+    sign: int,
+    output: str,
+    state: RunState,
+    draws: Tree,
+    chance: Array,
+    sizes: Tree,
+    rho: Array,
+    weight: Array,
+    t: Array,
+) -> RunState:
+    """Step t: d_t from its draws, the vertex, x_{t+1}."""
+    x = step.point(state.step)
+    keep = KEEPERS.get(output)
+    inputs = StepInputs(x, state.previous, draws, sizes, rho, t)
+    estimate = estimator.update(objective, state.estimate, inputs)
+    direction = estimator.direction(estimate)
+    chosen = state.chosen if keep is None else keep(x, direction, state.chosen, chance, t)
+    direction = direction if sign > 0 else trees.scale(-1, direction)
+    eta = estimator.pace(state.estimate, weight)
+    moved, memory = step.move(constraint, state.step, direction, state.memory, eta)
+    return RunState(moved, x, estimate, memory, chosen)
+
+
+def step_draws(objective: Objective, estimator: Estimator, keys: Keys, t: Array) -> tuple[Tree, Array]:
+    """Step t's randomness: the estimator's draws, and the chance that decides on x_o."""
+    return estimator.draws(objective, keys.draws, t), jax.random.uniform(jax.random.fold_in(keys.reservoir, t))
 
 
 def compiled_chunk(
@@ -113,8 +171,6 @@ def compiled_chunk(
     same place of the same array, to the last bit, however the run is cut into chunks.
     """
 
-    keep = KEEPERS.get(output)
-
     def run(
         key: Array, state: RunState, first: Array, count: Array, rho: Array, weight: Array, plan: Tree
     ) -> tuple[RunState, Array]:
@@ -123,28 +179,19 @@ def compiled_chunk(
         def steps_of_block(b: Array, state: RunState) -> RunState:
             offset = b * block
             numbers = offset + 1 + jnp.arange(block, dtype=jnp.int32)
-            draws = jax.vmap(lambda t: estimator.draws(objective, keys.draws, t))(numbers)
-            chances = jax.vmap(lambda t: jax.random.uniform(jax.random.fold_in(keys.reservoir, t)))(numbers)
+            drawn = jax.vmap(lambda t: step_draws(objective, estimator, keys, t))(numbers)
 
-            def one_step(i: Array, state: RunState) -> RunState:
+            def numbered(i: Array, state: RunState) -> RunState:
                 t = offset + 1 + i
-                place = t - first
-                x = step.point(state.step)
-                chosen = state.chosen
-                if keep is not None:
-                    chosen = keep(x, chosen, chances[i], t)
-                here = jax.tree.map(lambda leaf: leaf[i], draws)
-                sizes = jax.tree.map(lambda leaf: leaf[place], plan)
-                inputs = StepInputs(x, state.previous, here, sizes, rho[place], t)
-                estimate = estimator.update(objective, state.estimate, inputs)
-                direction = estimator.direction(estimate)
-                direction = direction if sign > 0 else trees.scale(-1, direction)
-                moved, memory = step.move(constraint, state.step, direction, state.memory, weight[place])
-                return RunState(moved, x, estimate, memory, chosen)
+                draws, chance = jax.tree.map(lambda leaf: leaf[i], drawn)
+                sizes, rates, share = jax.tree.map(lambda leaf: leaf[t - first], (plan, rho, weight))
+                return one_step(
+                    objective, constraint, estimator, step, sign, output, state, draws, chance, sizes, rates, share, t
+                )
 
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)
-            return (unrolled if estimator.cheap else lax.fori_loop)(low, high, one_step, state)
+            return (unrolled if estimator.cheap else lax.fori_loop)(low, high, numbered, state)
 
         begin, end = (first - 1) // block, (first - 1 + count + block - 1) // block
         state = lax.fori_loop(begin, end, steps_of_block, state)

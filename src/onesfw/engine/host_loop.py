@@ -6,15 +6,18 @@ import bisect
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onesfw.algorithms.base import LINE_POINTS, SNAPSHOTS, half_kept, most_vertices
 from onesfw.arguments import named
 from onesfw.engine.checkpoint import Checkpoint, restored_row, saved_entry
 from onesfw.engine.chunk_inputs import ChunkInputs, chunk_inputs
 from onesfw.engine.compiled_loop import CHUNK, RunState
+from onesfw.engine.corrected_output import Sizes, enough, snapshot_space, with_snapshot
 from onesfw.engine.evaluation import CONFIDENCE, Evaluation, number_from
 from onesfw.engine.programs import Programs
 from onesfw.engine.run import Row, Run
@@ -23,7 +26,21 @@ from onesfw.results.status import Status
 from onesfw.trees import Array, HostArray, Tree
 
 CHUNK_SECONDS = 0.25
+SNAPSHOT_STEPS = [1 << k for k in range(8, 33)]  # after which an iterate is kept for a corrected output
 GROWTH = 8  # of a chunk's length over the one before, while its speed is still unknown
+
+
+class OutputCost(NamedTuple):
+    """What a corrected output has taken."""
+
+    steps: int = 0
+    samples: int = 0
+    gradients: int = 0
+    hvps: int | HostArray = 0
+    lmo_calls: int | HostArray = 0
+
+
+NO_OUTPUT_COST = OutputCost()
 
 
 @dataclass
@@ -34,7 +51,6 @@ class Outcome:
     x_last: Tree
     state: RunState
     status: list[Status]
-    steps: int
     final: Evaluation | None
     rows: list[Row]
     seconds: float
@@ -62,27 +78,32 @@ class HostLoop:
     evaluation_seconds: float = 0.0
     rows: list[Row] = field(default_factory=list)
     failed_step: int | None = None
+    output: OutputCost = NO_OUTPUT_COST
 
     def __post_init__(self) -> None:
         self.state = self.programs.start
         self.batched = jnp.ndim(self.key) > 0
         self.count = self.key.shape[0] if self.batched else 1
         self.measured: Evaluation | None = None
+        self.snapshots: Tree = snapshot_space(self.state.previous, self.batched) if self.run.corrects else ()
         if self.store is not None:
             self.resume()
+        self.limit = self.run.iterations if self.done <= self.run.iterations else self.run.steps
 
     def go(self) -> Outcome:
         """Run until something ends it."""
         self.begun = time.perf_counter()
         status: list[Status] | None = None
-        if self.done >= self.run.steps:
+        if self.at_the_end():
             status = [Status.STEPS_DONE] * self.count
         while status is None:
-            pause = self.next_pause()
+            pause, looks = self.next_pause()
             status = self.advance(pause)
-            if status is None and self.done == pause:
+            if self.run.corrects and self.done in SNAPSHOT_STEPS:
+                self.snapshots = with_snapshot(self.snapshots, self.iterate(), self.batched)
+            if status is None and self.done == pause and looks:
                 status = self.evaluate()
-            if status is None and self.done >= self.run.steps:
+            if status is None and self.at_the_end():
                 status = [Status.STEPS_DONE] * self.count
             if status is None:
                 status = self.budget()
@@ -90,10 +111,28 @@ class HostLoop:
                 self.save()
         return self.finish(status)
 
-    def next_pause(self) -> int:
-        """The next step to evaluate after; the last step is always one."""
+    def at_the_end(self) -> bool:
+        """Whether the loop has done its steps; it goes on with those kept for an output that cannot be corrected."""
+        if self.done == self.run.iterations < self.run.steps and not self.trusted():
+            self.limit = self.run.steps
+        return self.done >= self.limit
+
+    def trusted(self) -> bool:
+        """Whether enough samples are behind some replicate's d for a corrected output."""
+        constants = (
+            jax.vmap(self.run.estimator.constant)(self.state.estimate)
+            if self.batched
+            else (self.run.estimator.constant(self.state.estimate))
+        )
+        return bool(np.any(enough(self.done, np.asarray(constants))))
+
+    def next_pause(self) -> tuple[int, bool]:
+        """The next step to stop after, and whether to evaluate there; the last step is always one."""
         place = bisect.bisect_right(self.run.pauses, self.done)
-        return self.run.pauses[place] if place < len(self.run.pauses) else self.run.steps
+        pause = self.run.pauses[place] if place < len(self.run.pauses) else self.run.steps
+        snapshot = SNAPSHOT_STEPS[bisect.bisect_right(SNAPSHOT_STEPS, self.done)] if self.run.corrects else pause
+        step = min(pause, snapshot, self.limit)
+        return step, step == pause
 
     def save(self) -> None:
         """Keep what the run needs to go on."""
@@ -105,7 +144,7 @@ class HostLoop:
             "evaluation_seconds": self.evaluation_seconds,
             "rows": [{name: saved_entry(value) for name, value in row.items()} for row in self.rows],
         }
-        leaves = jax.tree.leaves(self.state)
+        leaves = jax.tree.leaves((self.state, self.snapshots))
         self.store.save(content, {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)})
 
     def resume(self) -> None:
@@ -115,7 +154,7 @@ class HostLoop:
         if saved is None:
             return
         content, tensors = saved
-        leaves, structure = jax.tree.flatten(self.state)
+        leaves, structure = jax.tree.flatten((self.state, self.snapshots))
         try:
             found = [tensors[f"leaf{i}"] for i in range(len(leaves))]
             fits = all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(found, leaves, strict=True))
@@ -131,7 +170,7 @@ class HostLoop:
                 f"{named('checkpoint')}: the run has done {self.done:,} steps, more than {named('steps')}="
                 f"{self.run.steps:,}"
             )
-        self.state = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in found])
+        self.state, self.snapshots = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in found])
         self.bar.advance(self.done * self.count)
 
     def budget(self) -> list[Status] | None:
@@ -200,18 +239,25 @@ class HostLoop:
         """Evaluate, note a row of the trace, call the callbacks, and compare the gap with `gap_tol`."""
         x = self.current()
         self.measured = self.measure(x)
-        row = self.row(self.measured)
+        if self.show(x, self.measured):
+            return [Status.STOPPED] * self.count
+        return [Status.GAP_REACHED] * self.count if self.certified(self.measured) else None
+
+    def show(self, x: Tree, measured: Evaluation | None) -> bool:
+        """Note a row of the trace and call the callbacks; whether one of them wishes to stop."""
+        row = self.row(measured)
         self.rows.append(row)
-        if self.measured is not None and not self.batched:
+        if measured is not None and not self.batched:
             self.bar.note(f"value {float(np.ravel(row['value'])[0]):.6g}")
         wishes = [callback(dict(row), x) for callback in self.run.callbacks]
-        if any(wish is False for wish in wishes):
-            return [Status.STOPPED] * self.count
-        if self.run.gap_tol is not None and self.measured is not None:
-            limit = np.asarray(self.measured.gap) + CONFIDENCE * np.asarray(self.measured.gap_stderr)
-            if np.all(limit <= self.run.gap_tol):
-                return [Status.GAP_REACHED] * self.count
-        return None
+        return any(wish is False for wish in wishes)
+
+    def certified(self, measured: Evaluation | None) -> bool:
+        """Whether the gap is surely below `gap_tol`."""
+        if self.run.gap_tol is None or measured is None:
+            return False
+        limit = np.asarray(measured.gap) + CONFIDENCE * np.asarray(measured.gap_stderr)
+        return bool(np.all(limit <= self.run.gap_tol))
 
     def measure(self, x: Tree) -> Evaluation | None:
         """F and the gap at x; the time it takes is kept apart."""
@@ -228,10 +274,14 @@ class HostLoop:
 
     def row(self, measured: Evaluation | None) -> Row:
         """A row of the trace."""
-        counts = self.run.estimator.counts(self.run.objective, self.done, self.run.steps)
-        calls = self.run.step.lmo_calls(self.state.step, self.done)
+        counts = self.run.estimator.counts(self.run.objective, self.done, self.run.steps)._asdict()
+        counts["lmo_calls"] = self.run.step.lmo_calls(self.state.step, self.done)
+        row: Row = {"step": self.done + self.output.steps}
+        for name, count in counts.items():
+            total = count + getattr(self.output, name)
+            row[name] = np.broadcast_to(total, self.count) if self.batched and self.run.corrects else total
+        row["seconds"] = self.seconds
         missing = np.full(self.count, np.nan) if self.batched else np.nan
-        row: Row = {"step": self.done, **counts._asdict(), "lmo_calls": calls, "seconds": self.seconds}
         for name in Evaluation._fields:
             value = missing if measured is None else getattr(measured, name)
             row[name] = value if np.ndim(value) else float(value)
@@ -240,22 +290,22 @@ class HostLoop:
         return row
 
     def finish(self, status: list[Status]) -> Outcome:
-        """The outcome, with the paper's output measured once more where it is not the last iterate."""
-        x = self.current()
-        if self.measured is None:
-            self.measured = self.measure(x)
-        if not self.rows or self.rows[-1]["step"] != self.done:
-            self.rows.append(self.row(self.measured))
-        final = self.measured
-        if self.run.algorithm.output == "random" and Status.GAP_REACHED not in status:
-            x = self.state.chosen
-            final = self.measure(x)
+        """The outcome, with the output measured once more where it is not the last iterate."""
+        x, final = self.current(), self.measured
+        if self.correctable(status):
+            x, final, status = self.corrected(x, status)
+        else:
+            final = self.measure(x) if final is None else final
+            if not self.rows or self.rows[-1]["step"] != self.done:
+                self.rows.append(self.row(final))
+            if self.run.algorithm.output == "random" and Status.GAP_REACHED not in status:
+                x = self.state.chosen
+                final = self.measure(x)
         return Outcome(
             x,
             self.iterate(),
             self.state,
             status,
-            self.done,
             final,
             self.rows,
             self.seconds,
@@ -263,3 +313,37 @@ class HostLoop:
             self.batched,
             self.failed_step,
         )
+
+    def correctable(self, status: list[Status]) -> bool:
+        """Whether the steps done are worth a corrected output, and none of their samples is needed for another."""
+        early = self.done <= self.run.iterations < self.run.steps
+        return early and Status.NOT_FINITE not in status and self.trusted()
+
+    def corrected(self, x: Tree, status: list[Status]) -> tuple[Tree, Evaluation | None, list[Status]]:
+        """The corrected output, how good it is, and how the run ended; the iterate that reached `gap_tol` is kept."""
+        assert self.programs.correct is not None
+        begun = time.perf_counter()
+        half = half_kept(self.run.steps if self.done == self.run.iterations else self.done)
+        counts = self.run.estimator.counts
+        seen = counts(self.run.objective, self.done, self.run.steps).samples
+        batch = counts(self.run.objective, self.done + half, self.run.steps).samples - seen
+        known = sum(256 <= t <= self.done for t in SNAPSHOT_STEPS)
+        sizes = Sizes(*map(jnp.int32, (min(known, SNAPSHOTS), seen, batch, most_vertices(batch), self.done)))
+        found = self.programs.correct(self.key, self.state, x, self.snapshots, sizes)
+        products, calls = (whole(np.asarray(leaf)) for leaf in (found.products, found.lmo_calls))  # waits for it
+        self.seconds += time.perf_counter() - begun
+        self.output = OutputCost(2 * half, 2 * batch, LINE_POINTS * batch, products * batch, calls)
+        self.bar.advance(2 * half * self.count)
+        final = self.measure(found.x)
+        if Status.GAP_REACHED in status and not self.certified(final):
+            final = self.measure(x)
+        else:
+            x = found.x
+            status = [Status.GAP_REACHED] * self.count if self.certified(final) else status
+        self.show(x, final)
+        return x, final, status
+
+
+def whole(counts: HostArray) -> int | HostArray:
+    """A count as a number; those of replicates stay an array."""
+    return counts if counts.ndim else int(counts)

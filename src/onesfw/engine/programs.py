@@ -7,6 +7,8 @@ radius, key or number of steps compiles nothing, and no captured array is kept a
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -19,12 +21,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw import trees
+from onesfw.algorithms import CONVEX
 from onesfw.engine.chunk_inputs import chunk_inputs
-from onesfw.engine.compiled_loop import KEEPERS, Chunk, RunState, block_length, compiled_chunk, initial, streams
+from onesfw.engine.compiled_loop import (
+    Chunk,
+    Keys,
+    RunState,
+    block_length,
+    compiled_chunk,
+    initial,
+    one_step,
+    step_draws,
+    streams,
+)
+from onesfw.engine.corrected_output import Correct, Corrected, Sizes, corrected_output, snapshot_space
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
 from onesfw.trees import Array, Function, HostArray, Tree, wide
 
+KERNEL_VARIABLE = "ONESFW_KERNEL"
+logger = logging.getLogger(__name__)
 CAPACITY = 128  # programs kept; the least recently used is dropped
 
 _programs: OrderedDict[tuple[str, bool, str], Function] = OrderedDict()
@@ -92,18 +108,21 @@ class Programs:
 
     chunk: Chunk
     evaluate: Callable[[Array, Tree], Evaluation] | None
+    correct: Correct | None
     start: RunState
     seconds: float
+    kernel: str
+    """"persistent" or "xla": which loop runs."""
 
 
 def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs:
-    """Trace and compile a run; with `replicates`, for that many keys at once under `vmap`."""
+    """Trace and compile a run; with `replicates`, for that many keys at once."""
     algorithm, dtype = run.algorithm, trees.dtype_of(run.x0)
     arrays, join = split((run.objective, run.constraint, run.estimator, run.step))
     arrays = jax.tree.map(jnp.asarray, trees.cast(arrays, dtype))
     objective, constraint, estimator, step = join(arrays)
     block = block_length(objective, estimator, key if replicates is None else key[0])
-    start = initial(constraint, estimator, step, run.x0, run.steps, algorithm.output in KEEPERS)
+    start = initial(constraint, estimator, step, run.x0, run.steps, algorithm.output)
 
     def chunk(arrays: Tree, key: Array, state: RunState, *schedule: Tree) -> tuple[RunState, Array]:
         objective, constraint, estimator, step = join(arrays)
@@ -116,6 +135,11 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
         assert evaluate is not None
         return evaluate(streams(key).evaluation, x)
 
+    def correct(arrays: Tree, key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes) -> Corrected:
+        objective, constraint, estimator, _ = join(arrays)
+        body = corrected_output(objective, constraint, estimator, run.sign, algorithm.setting == CONVEX)
+        return body(key, state, x, snapshots, sizes)
+
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
     one = jnp.int32(1)
     inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
@@ -123,11 +147,61 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
         start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (replicates, *leaf.shape)), start)
         chunk = jax.vmap(chunk, (None, 0, 0, None, None, None, None, None))
         measure = jax.vmap(measure, (None, 0, 0))
-    program = Program(chunk, arrays, key, start, one, one, *inputs)
+        correct = jax.vmap(correct, (None, 0, 0, 0, 0, None))
+    program = kernel_program(run, join, arrays, key, start, inputs) if kernel_wanted() else None
+    kernel = "persistent" if program else "xla"
+    program = program or Program(chunk, arrays, key, start, one, one, *inputs)
     evaluation = Program(measure, arrays, key, start.previous) if wanted else None
+    correction = None
+    if run.iterations < run.steps:
+        snapshots = snapshot_space(start.previous, replicates is not None)
+        correction = Program(correct, arrays, key, start, start.previous, snapshots, Sizes(one, one, one, one, one))
     return Programs(
         chunk=lambda *args: program(arrays, *args),
         evaluate=None if evaluation is None else lambda key, x: evaluation(arrays, key, x),
+        correct=None if correction is None else lambda *args: correction(arrays, *args),
         start=start,
-        seconds=program.seconds + (evaluation.seconds if evaluation else 0.0),
+        seconds=sum(part.seconds for part in (program, evaluation, correction) if part is not None),
+        kernel=kernel,
     )
+
+
+def kernel_wanted() -> bool:
+    """Whether to try the persistent kernel: on a GPU, unless the environment variable says otherwise."""
+    choice = os.environ.get(KERNEL_VARIABLE, "")
+    if choice not in ("", "persistent", "xla"):
+        raise ValueError(f"the environment variable {KERNEL_VARIABLE} must be persistent or xla, got {choice!r}")
+    return choice == "persistent" or (choice == "" and jax.default_backend() == "gpu")
+
+
+def kernel_program(
+    run: Run, join: Callable[[list[Array]], Tree], arrays: list[Array], key: Array, start: RunState, inputs: Tree
+) -> Program | None:
+    """The chunk as one persistent kernel for all runs, or None where something in it has no such form."""
+    from onesfw.engine.persistent import persistent_chunk  # Pallas takes a while to import
+
+    alone = jnp.ndim(key) == 0
+
+    def step(arrays: list[Array], state: RunState, draws: Tree, chance: Array, *schedule: Tree) -> RunState:
+        objective, constraint, estimator, step = join(arrays)
+        output = run.algorithm.output
+        return one_step(objective, constraint, estimator, step, run.sign, output, state, draws, chance, *schedule)
+
+    def draws(arrays: list[Array], keys: Keys, t: Array) -> tuple[Tree, Array]:
+        objective, _, estimator, _ = join(arrays)
+        return step_draws(objective, estimator, keys, t)
+
+    def finite(state: RunState) -> Array:
+        return trees.all_finite((run.step.point(state.step), state.estimate))
+
+    chunk = persistent_chunk(step, draws, finite, [False] * len(arrays), jax.default_backend() != "gpu")
+
+    def single(arrays: list[Array], key: Array, state: RunState, *schedule: Tree) -> tuple[RunState, Array]:
+        state, ends = chunk(arrays, key[None], jax.tree.map(lambda leaf: leaf[None], state), *schedule)
+        return jax.tree.map(lambda leaf: leaf[0], state), ends[0]
+
+    try:
+        return Program(single if alone else chunk, arrays, key, start, jnp.int32(1), jnp.int32(1), *inputs)
+    except Exception as reason:  # whatever a compiler may say: the other loop does the same steps
+        logger.debug("no persistent kernel: %s: %s", type(reason).__name__, reason)
+        return None

@@ -52,7 +52,7 @@ def carry_out(
             numbered = number if replicates is not None and not vectorised else None
             loops.append(HostLoop(run, programs, one, interrupted, bar, numbered, store))
         outcomes = [loops[0].go()] if len(loops) == 1 else in_threads(loops, run.time_limit)
-    return collect(run, outcomes, programs.seconds, replicates)
+    return collect(run, outcomes, programs.seconds, replicates, programs.kernel)
 
 
 def in_threads(loops: list[HostLoop], time_limit: float | None) -> list[Outcome]:
@@ -75,10 +75,10 @@ def in_threads(loops: list[HostLoop], time_limit: float | None) -> list[Outcome]
         return list(pool.map(one, loops))
 
 
-def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None) -> Result:
+def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None, kernel: str) -> Result:
     """One `Result` from one outcome, from one per replicate, or from one that holds all replicates."""
     several = replicates is not None
-    counts = [run.estimator.counts(run.objective, o.steps, run.steps) for o in outcomes]
+    ends = [o.rows[-1] for o in outcomes]
     spread = outcomes[0].batched
     states = [s for o in outcomes for s in o.status]
 
@@ -106,11 +106,11 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         x_last=points([o.x_last for o in outcomes]),
         status=tuple(states) if several else states[0],
         **{name: measured(name) for name in Evaluation._fields},
-        steps=each([o.steps for o in outcomes]),
-        samples=each([c.samples for c in counts]),
-        gradients=each([c.gradients for c in counts]),
-        hvps=each([c.hvps for c in counts]),
-        lmo_calls=each([run.step.lmo_calls(o.state.step, o.steps) for o in outcomes]),
+        steps=each([end["step"] for end in ends]),
+        samples=each([end["samples"] for end in ends]),
+        gradients=each([end["gradients"] for end in ends]),
+        hvps=each([end["hvps"] for end in ends]),
+        lmo_calls=each([end["lmo_calls"] for end in ends]),
         seconds=each([o.seconds for o in outcomes]),
         compile_seconds=compile_seconds,
         evaluation_seconds=each([o.evaluation_seconds for o in outcomes]),
@@ -118,6 +118,7 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         algorithm=run.algorithm.summary,
         sense="minimize" if run.sign > 0 else "maximize",
         replicates=replicates,
+        kernel=kernel,
         failed_step=each([o.failed_step for o in outcomes]) if any(o.failed_step for o in outcomes) else None,
         state=[o.state for o in outcomes] if several and not spread else outcomes[0].state,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from onesfw.algorithms import Algorithm
+from onesfw.algorithms.base import CORRECTED
 from onesfw.engine.evaluation import Evaluate
 from onesfw.estimators import Estimator
 from onesfw.objectives import Objective
@@ -70,3 +71,13 @@ class Run:
     gap_tol: float | None = None
     time_limit: float | None = None
     callbacks: Sequence[Callback] = ()
+
+    @property
+    def iterations(self) -> int:
+        """The steps that the loop takes; those after them give their samples to a corrected output."""
+        return self.steps - self.algorithm.kept(self.steps)
+
+    @property
+    def corrects(self) -> bool:
+        """Whether the output is a corrected one, where enough steps were done for it."""
+        return self.algorithm.output == CORRECTED

@@ -23,7 +23,7 @@ class OracleCounts(NamedTuple):
     Example:
         >>> import onesfw as fw
         >>> objective = fw.FiniteSum(lambda x, row: (x @ row) ** 2, [[1.0, 2.0], [3.0, 4.0]])
-        >>> fw.one_sfw().counts(objective, steps=1_000)
+        >>> fw.one_sfw(schedule="paper").counts(objective, steps=1_000)
         OracleCounts(samples=1000, gradients=1999, hvps=0)
     """
 
@@ -146,3 +146,11 @@ class Estimator(eqx.Module):
     def direction(self, state: Tree) -> Tree:
         """What the step is handed: d_t, unless a method scales it by what it has seen."""
         return state.d
+
+    def constant(self, state: Tree) -> Array:
+        """c, which says by how much the gradient's drift exceeds its noise: d_t averages over about t/c samples."""
+        raise NotImplementedError(f"{type(self).__name__} does not observe the drift of its gradients")
+
+    def pace(self, state: Tree, weight: Array) -> Array:
+        """η_t from the schedule's, for methods whose steps follow what they have seen up to step t − 1."""
+        return weight

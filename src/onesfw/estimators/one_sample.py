@@ -60,6 +60,8 @@ class OneSample(Estimator):
         batch: samples averaged in each step.
         adaptive: replaces ρ_t by c/(t + c − 2), where c balances the drift of the gradient against its noise as both
             have been observed up to step t − 1: a heuristic of this library.
+        paced: replaces the step η_t = 1/t by a/(t + a − 1), a = c^(−1/2): where the gradient drifts more than it is
+            noisy, steps are shorter. Goes with `adaptive`.
         long: whether Δ̃_t is taken over more than a step after 2^23 steps (`segment_at`); set by `for_steps`.
 
     Example:
@@ -71,6 +73,7 @@ class OneSample(Estimator):
     correction: Correction
     batch: int = eqx.field(static=True, default=1)
     adaptive: bool = eqx.field(static=True, default=False)
+    paced: bool = eqx.field(static=True, default=False)
     long: bool = eqx.field(static=True, default=False)
 
     def for_steps(self, steps: int, x: Tree) -> OneSample:
@@ -122,6 +125,20 @@ class OneSample(Estimator):
         d, lost = trees.compensated_add(state.d, state.lost, move)
         return State(d, lost, segment, baseline, moments)
 
+    def pace(self, state: State, weight: Array) -> Array:
+        """a/(t + a − 1) from 1/t, which is aw/(1 + (a − 1)w) from w."""
+        if not self.paced:
+            return weight
+        a = drift_constant(state.moments) ** -0.5
+        return a * weight / (1 + (a - 1) * weight)
+
+    def constant(self, state: State) -> Array:
+        return drift_constant(state.moments)
+
+    def sample(self, objective: ObjectiveLike, key: Array, number: Array) -> Tree:
+        """The draw of that number, of those that `draws` takes for its steps."""
+        return objective.draw(jax.random.split(key)[0], number)
+
     def increment(self, objective: ObjectiveLike, inputs: StepInputs, baseline: Tree) -> Increment:
         """The mean increment over the batch."""
         dtype = inputs.rho.dtype
@@ -160,10 +177,15 @@ def segment_at(segment: Segment, x: Tree, t: Array) -> tuple[Segment, Array]:
     return Segment(start, end), 1 / (1 << doublings).astype(trees.dtype_of(x))
 
 
+def drift_constant(moments: Moments) -> Array:
+    """c = (1 + √(1 + 4m²/s²))/2, at most 100."""
+    ratio = moments.change / jnp.maximum(moments.noise, jnp.finfo(moments.noise.dtype).tiny)
+    return jnp.minimum((1 + jnp.sqrt(1 + 4 * ratio)) / 2, LARGEST_CONSTANT)
+
+
 def adaptive_rho(moments: Moments, t: Array) -> Array:
-    """ρ_t = c/(t + c − 2), c = (1 + √(1 + 4m²/s²))/2 at most 100; ρ_1 = ρ_2 = 1."""
-    ratio = moments.change / jnp.maximum(moments.noise, jnp.finfo(t.dtype).tiny)
-    c = jnp.minimum((1 + jnp.sqrt(1 + 4 * ratio)) / 2, LARGEST_CONSTANT)
+    """ρ_t = c/(t + c − 2); ρ_1 = ρ_2 = 1."""
+    c = drift_constant(moments)
     return jnp.where(t <= 2, jnp.ones_like(t), c / (t + c - 2))
 
 

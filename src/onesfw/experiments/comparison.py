@@ -30,7 +30,13 @@ from onesfw.trees import Floats
 from onesfw.zoo import find
 from onesfw.zoo.base import Problem
 
-REFERENCE = "one_sfw"
+REFERENCE, OURS = "one_sfw[paper]", "one_sfw[auto]"  # the theorems are about the first; the second is the default
+METHODS: dict[str, tuple[str, str | None]] = {
+    OURS: ("one_sfw", "auto"),
+    REFERENCE: ("one_sfw", "paper"),
+    **{name: (name, None) for name in ALGORITHMS},
+}
+"""What can be compared: recipes by name, 1-SFW by that of its schedule too."""
 PRESET = "preset"
 NOISES = (0.25, 0.5, 2.0)
 MOST_SAMPLES, MOST_SEEDS = 2**30, 10_000
@@ -141,7 +147,8 @@ def compare(
 
     Args:
         problems: problems, or the words that `zoo.find` understands: a name, a file.
-        algorithms: the names of methods; None for all.
+        algorithms: the names of methods; None for all. `one_sfw[paper]` has the theorem's schedule, `one_sfw[auto]`
+            the default one, and so has `one_sfw`.
         samples: the budget of each run.
         seeds: how many seeds.
         key: the seed that all others are folded from.
@@ -216,7 +223,7 @@ def prepare(
     names: Iterable[str] | None = None,
     step_rules: bool = False,
 ) -> Plan:
-    """Which methods run with which step rules; 1-SFW always with its theorem's."""
+    """Which methods run with which step rules; 1-SFW always with its own."""
     able, unable = applicable(problem, known_names(names), budget)
     work = {name: rules_of(name, algorithm) if step_rules else {PRESET: algorithm} for name, algorithm in able.items()}
     return Plan(Comparison(problem, budget, seeds, key, skipped=unable), work)
@@ -249,22 +256,23 @@ def carry_out(plan: Plan, announce: Announce | None = None) -> Comparison:
 
 def recipe(name: str, setting: str, schedule: str | None = None, noise: float | None = None) -> Algorithm:
     """The recipe of that name in a setting; a sentence where it does not serve it."""
-    if setting not in SETTINGS[name]:
-        raise ValueError(f"serves {' and '.join(SETTINGS[name])} problems only")
+    method, own = METHODS[name]
+    if setting not in SETTINGS[method]:
+        raise ValueError(f"serves {' and '.join(SETTINGS[method])} problems only")
     options: dict[str, str | float] = {}
-    if schedule is not None:
-        options["schedule"] = schedule
+    if schedule or own:
+        options["schedule"] = str(schedule or own)
     if noise is not None:
         options["noise"] = noise
-    return ALGORITHMS[name](setting, **options)
+    return ALGORITHMS[method](setting, **options)
 
 
 def known_names(names: Iterable[str] | None) -> list[str]:
     """The names asked for, all of them without a wish, or a sentence about the first that is no method."""
-    chosen = list(ALGORITHMS) if names is None else list(dict.fromkeys(names))
+    chosen = [name for name in METHODS if name != "one_sfw"] if names is None else list(dict.fromkeys(names))
     for name in chosen:
-        if name not in ALGORITHMS:
-            hint = nearest(name, ALGORITHMS) or f"; choose among {', '.join(ALGORITHMS)}"
+        if name not in METHODS:
+            hint = nearest(name, METHODS) or f"; choose among {', '.join(METHODS)}"
             raise ValueError(f"there is no algorithm {name!r}{hint}")
     if not chosen:
         raise ValueError(f"name at least one algorithm of {', '.join(ALGORITHMS)}")
@@ -296,12 +304,12 @@ def check(problem: Problem, algorithm: Algorithm, budget: int) -> None:
 
 
 def rules_of(name: str, algorithm: Algorithm) -> dict[str, Algorithm]:
-    """A competitor's documented step rules in the convex setting, by their names; 1-SFW keeps its theorem's.
+    """A competitor's documented step rules in the convex setting, by their names; 1-SFW keeps its own.
 
     Where a recipe has the constant `noise`, which its theorem takes to be known, each rule is tried with other values
     of it too.
     """
-    if name == REFERENCE or algorithm.setting != CONVEX or name not in SCHEDULES:
+    if METHODS[name][0] == "one_sfw" or algorithm.setting != CONVEX or name not in SCHEDULES:
         return {PRESET: algorithm}
     rules = {schedule: recipe(name, algorithm.setting, schedule=schedule) for schedule in SCHEDULES[name]}
     if "noise" in inspect.signature(ALGORITHMS[name]).parameters:

@@ -11,7 +11,7 @@ import numpy as np
 from onesfw import zoo
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, NONCONVEX
 from onesfw.experiments import studies
-from onesfw.experiments.comparison import Announce, Comparison, Plan, carry_out, prepare
+from onesfw.experiments.comparison import OURS, REFERENCE, Announce, Comparison, Plan, carry_out, prepare
 from onesfw.experiments.curves import LABELS, MISSING, Curve, mean_text, rise, slope_text
 from onesfw.experiments.runs import BY_GRADIENTS
 from onesfw.results.show import Sheet, lines
@@ -46,7 +46,8 @@ CLAIMS: dict[str, dict[str, Claim]] = {
         "spider_fw": Claim("Yurtsever et al. 2019", "1/ε", "1/ε²", "−1/2"),
         "scg_plus_plus": Claim("Hassani et al. 2019", "1/ε", "1/ε²", "−1/2"),
         "projected_sgd": Claim("projected *", "1", "1/ε²", "−1/2"),
-        "one_sfw": Claim("this paper", "1", "1/ε²", "−1/2"),
+        REFERENCE: Claim("this paper", "1", "1/ε²", "−1/2"),
+        OURS: Claim("this library *", "1", "–", "–"),
     },
     NONCONVEX: {
         "minibatch_sfw": Claim("Reddi et al. 2016 †", "1/ε²", "1/ε⁴", "−1/4"),
@@ -57,13 +58,15 @@ CLAIMS: dict[str, dict[str, Claim]] = {
         "spider_fw": Claim("Yurtsever et al. 2019", "1/ε", "1/ε³", "−1/3"),
         "scg_plus_plus": Claim("Hassani et al. 2019", "1/ε", "1/ε³", "−1/3"),
         "storm": Claim("Cutkosky, Orabona 2019 *", "1", "1/ε³", "−1/3"),
-        "one_sfw": Claim("this paper", "1", "1/ε³", "−1/3"),
+        REFERENCE: Claim("this paper", "1", "1/ε³", "−1/3"),
+        OURS: Claim("this library *", "1", "–", "–"),
     },
     DR_SUBMODULAR: {
         "projected_sgd": Claim("Hassani et al. 2017", "1", "1/ε²", "–"),
         "momentum_sfw": Claim("Mokhtari et al. 2018", "1", "1/ε³", "−2/3"),
         "scg_plus_plus": Claim("Hassani et al. 2019", "1/ε", "1/ε²", "−1"),
-        "one_sfw": Claim("this paper", "1", "1/ε²", "−1"),
+        REFERENCE: Claim("this paper", "1", "1/ε²", "−1"),
+        OURS: Claim("this library *", "1", "–", "–"),
     },
 }
 UNKNOWN = Claim("full gradient *", "–", "–", "–")

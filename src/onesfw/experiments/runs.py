@@ -40,7 +40,7 @@ def steps_for(algorithm: Algorithm, objective: Objective, budget: int) -> int:
 def anytime(algorithm: Algorithm, objective: Objective) -> bool:
     """Whether the first steps are the same however many follow, so that one run passes through all budgets."""
     horizon = algorithm.rho.uses_horizon or algorithm.eta.uses_horizon or algorithm.estimator(objective).uses_horizon
-    return not horizon and algorithm.output != "average"
+    return not horizon and algorithm.output in ("last", "random")
 
 
 def marks_for(algorithm: Algorithm, objective: Objective, budget: int) -> list[int]:
@@ -200,7 +200,7 @@ def end(problem: Problem, algorithm: Algorithm, steps: int, seeds: int, key: int
     scattered = algorithm.output == "random"
     pauses = nodes_of(steps) if scattered else [steps]
     result, points = run(problem, algorithm, steps, seeds, key, pauses)
-    if algorithm.output == "average" and points is not None:
+    if algorithm.output in ("average", "corrected") and points is not None:
         points = np.asarray(result.x, np.float64).reshape(seeds, 1, -1)
     errors = measured(problem, result, points)
     if not scattered:

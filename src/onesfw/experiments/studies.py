@@ -88,12 +88,12 @@ def rules() -> dict[str, Algorithm]:
     """The schedules (ρ, η) that are tried, by name; the theorem's first."""
     double = schedules.harmonic(2.0, 2.0)
     return {
-        PAPER: one_sfw(CONVEX),
+        PAPER: one_sfw(CONVEX, schedule="paper"),
         "2/t, 2/(t+2)": one_sfw(CONVEX, rho=schedules.harmonic(2.0, 0.0), eta=double),
-        "(t−1)^(−2/3), 1/t": one_sfw(CONVEX, rho=schedules.power(2 / 3)),
-        "(t−1)^(−0.8), 1/t": one_sfw(CONVEX, rho=schedules.power(0.8)),
-        "(t−1)^(−0.9), 1/t": one_sfw(CONVEX, rho=schedules.power(0.9)),
-        "adaptive, 1/t": one_sfw(CONVEX, rho="adaptive"),
+        "(t−1)^(−2/3), 1/t": one_sfw(CONVEX, eta=schedules.harmonic(), rho=schedules.power(2 / 3)),
+        "(t−1)^(−0.8), 1/t": one_sfw(CONVEX, eta=schedules.harmonic(), rho=schedules.power(0.8)),
+        "(t−1)^(−0.9), 1/t": one_sfw(CONVEX, eta=schedules.harmonic(), rho=schedules.power(0.9)),
+        "adaptive, 1/t": one_sfw(CONVEX, schedule="tuned"),
         "adaptive, 2/(t+2)": one_sfw(CONVEX, rho="adaptive", eta=double),
     }
 

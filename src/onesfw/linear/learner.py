@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from onesfw.arguments import choose, number, real, whole_number
+from onesfw.arguments import choose, named, number, real, whole_number
 from onesfw.linear.constraints import CONSTRAINTS, Constraint, constraint_name
 from onesfw.linear.examples import Examples, examples, read_only
 from onesfw.linear.gradient import SCALARS
@@ -19,6 +19,7 @@ from onesfw.schedules import PRESETS, Preset
 from onesfw.trees import HostArray, Rows
 
 CHUNK = 1 << 16  # steps whose η and ρ are computed at once
+MOST_RADIUS = 1e100  # squares of larger numbers, summed, may be infinite
 MOST_BYTES = 64 << 30  # of x and d for all models
 DEFAULT_SCHEDULE = "adaptive"  # ahead at every radius of benchmarks/sparse.py; the larger the radius, the further
 SLICE_ENTRIES = 1 << 24  # margins that are computed at once
@@ -66,7 +67,8 @@ class Settings:
         choose(self.loss, LOSSES, "loss")
         object.__setattr__(self, "constraint", constraint_name(self.constraint))
         for radius in self.radius if isinstance(self.radius, tuple) else (self.radius,):
-            number(radius, "radius", 0.0, strict=True)
+            if number(radius, "radius", 0.0, strict=True) > MOST_RADIUS:
+                raise ValueError(f"{named('radius')} must be at most {MOST_RADIUS:g}, got {radius:g}; scale the rows")
         number(self.delta, "delta", 0.0, strict=True)
         if self.schedule is None:
             object.__setattr__(self, "schedule", DEFAULT_SCHEDULE)

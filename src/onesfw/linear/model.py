@@ -45,6 +45,8 @@ class Training:
         pass_seconds: of each pass that was finished.
         compile_seconds: compiling the kernel, or loading it.
         finished: False where Ctrl-C ended the run; the model is as it stood.
+        scores: of the finished model on its training rows; None where they are neither in memory nor in a cache.
+        gap: at least F(model) − F*, of the training loss and its least value under the constraint; None as `scores`.
 
     Example:
         >>> from onesfw.linear import Training
@@ -63,6 +65,8 @@ class Training:
     pass_seconds: tuple[float, ...] = ()
     compile_seconds: float = 0.0
     finished: bool = True
+    scores: Scores | None = None
+    gap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -180,10 +184,16 @@ class LinearModel(Shown):
         lines = [("rows", f"{record.rows:,}")]
         if record.skipped:
             lines.append(("  skipped", f"{record.skipped:,}"))
+        if self.encoding is not None:
+            lines += self.encoding.roles()
         lines.append(("passes", f"{record.passes}" + ("" if record.finished else ", then interrupted")))
         lines.append(("steps", f"{record.steps:,}"))
         if record.progressive_loss is not None:
             lines.append(("progressive loss", f"{record.progressive_loss:.6g}"))
+        if record.scores is not None:
+            lines += [(f"training {name}", text) for name, text in record.scores.lines() if name != "rows"]
+        if record.gap is not None:
+            lines.append(("training gap", f"{record.gap:.3g}"))
         if self.labels is not None and len(self.labels) > 2:
             names = ", ".join(show(label) for label in self.labels[:5]) + (", …" if len(self.labels) > 5 else "")
             lines.append(("labels", f"{len(self.labels)}: {names}"))
@@ -312,6 +322,7 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:
     if encoding is not None and encoding.n_features != shape[-1]:
         raise ValueError("the encoding is of another size")
     record = Training(**content["training"])
+    scores = content["training"]["scores"]
     return LinearModel(
         coef,
         float(intercept[0]) if models == 1 else intercept,
@@ -322,7 +333,11 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:
         delta,
         encoding,
         dict(content["versions"]),
-        replace(record, pass_seconds=tuple(record.pass_seconds)),
+        replace(
+            record,
+            pass_seconds=tuple(record.pass_seconds),
+            scores=None if scores is None else Scores.from_json(scores),
+        ),
         None if content["test"] is None else Scores.from_json(content["test"]),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from onesfw.data.sources import RowsFrom, as_input
 from onesfw.engine.checkpoint import Checkpoint, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
+from onesfw.linear.appraisal import appraised
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.examples import examples
@@ -264,7 +266,9 @@ def run(
 
     saves, saved = None, None
     if checkpoint is not None:
-        saves = Checkpoint(open_folder(os.fspath(checkpoint), {**plan.parts(), **options.parts(rows)}))
+        # By all its bytes: what is resumed must be the very file, and size, ends and time of change can be the same.
+        parts = {**plan.parts(), **options.parts(rows), "file": rows.content()}
+        saves = Checkpoint(open_folder(os.fspath(checkpoint), parts))
         saved = resumed(saves)
     record, about, tensors = saved if saved is not None else (Progress(), {}, {})
     if record.sweep > plan.passes:
@@ -273,9 +277,11 @@ def run(
         )
     passes = Passes(
         rows, options, buffer=plan.buffer, cache=None if cache is None else Path(cache),
-        decided=Prepared.from_json(about["prepared"]) if saved else None, skipped=record.skipped, tell=tell,
+        decided=Prepared.from_json(about["prepared"]) if saved else None, skipped=record.skipped,
+        digests=about.get("digests", ()), tell=tell,
     )  # fmt: skip
     settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
+    check_memory(settings)
     learner = Learner.from_tensors(settings, tensors) if saved else Learner(settings)
     size, begun, before = rows.text_size(), record.all_rows, record.seconds
     with PassesBar(show, plan.passes) as bar:
@@ -288,12 +294,14 @@ def run(
         with catch_interrupt() as interrupted:
             finished = learn_passes(
                 learner, FileRows(passes, plan.key, settings), record, passes=plan.passes, stop=interrupted.is_set,
-                report=report, saves=saves, about=lambda: {"prepared": passes.prepared.to_json()},
+                report=report, saves=saves,
+                about=lambda: {"prepared": passes.prepared.to_json(), "digests": passes.digests},
             )  # fmt: skip
     if not learner.steps:
         raise KeyboardInterrupt("interrupted before a row was learnt")
     if passes.source is not None and passes.source.bad.examples:
-        tell(f"{record.skipped:,} rows were skipped: " + "; ".join(passes.source.bad.examples))
+        were = "row was" if record.skipped == 1 else "rows were"
+        tell(f"{record.skipped:,} {were} skipped: " + "; ".join(passes.source.bad.examples))
     several = settings.models > 1
     model = LinearModel(
         learner.coefs if several else learner.coef,
@@ -305,13 +313,35 @@ def run(
             plan.key, record.seconds, tuple(record.pass_seconds), compiling, finished,
         ),
     )  # fmt: skip
-    if test is None or not finished:
+    if not finished:
+        return model
+    model = replace(model, training=appraised(model.training, model, settings, passes))
+    if test is None:
         return model
     try:
         return replace(model, test=score(model, test, options))
     except (ValueError, OSError) as error:  # costs the scores, not the model
         tell(f"{named('test')}: {error}")
         return model
+
+
+def check_memory(settings: Settings) -> None:
+    """Raise where the model alone is larger than the machine's memory: one wrong index of a LIBSVM text does that."""
+    size, room = 16 * settings.models * settings.n_features, memory()
+    if size > room:
+        raise ValueError(
+            f"{named('features')}: a model of {settings.n_features:,} features takes {size >> 30:,} GB, and this "
+            f"machine has {room >> 30:,}; the largest index of the file makes their number: look for a wrong one, or "
+            f"give {named('features')} the right number and leave rows beyond it out with {named('skip_bad')}"
+        )
+
+
+def memory() -> int:
+    """The machine's memory in bytes; no limit where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize
 
 
 def expected(progress: Progress, passes: int, size: int | None) -> float | None:

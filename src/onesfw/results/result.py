@@ -52,6 +52,7 @@ class Result(Shown):
         algorithm: the method's name, setting and schedules.
         sense: "minimize" or "maximize".
         replicates: how many runs this is the result of; None for a single one, without the leading axis.
+        kernel: which loop ran: "xla", or "persistent" for the GPU kernel that keeps the state in registers.
         failed_step: the step at which something became NaN or infinite; one for each replicate.
         problem: the problem's name, where it has one.
         optimum: F*, where it is known.
@@ -86,6 +87,7 @@ class Result(Shown):
     algorithm: str
     sense: str
     replicates: int | None = None
+    kernel: str = "xla"
     failed_step: int | npt.NDArray[np.object_] | None = None
     problem: str = ""
     optimum: float | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax import lax
 
 from onesfw.sets.base import CentredSet
 from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
@@ -98,7 +99,7 @@ class L2Ball(CentredSet):
     def lmo_vector(self, d: Array) -> Array:
         # Dividing by the largest entry first keeps the squares from under- and overflowing.
         largest = jnp.max(jnp.abs(d))
-        first = jnp.zeros_like(d).at[0].set(1.0)
+        first = (lax.iota(jnp.int32, d.size) == 0).astype(d.dtype)
         direction = jnp.where(largest > 0, d / jnp.where(largest > 0, largest, 1.0), first)
         return -self.bound * direction / jnp.sqrt(jnp.sum(direction * direction))
 
@@ -198,7 +199,7 @@ class LpBall(CentredSet):
     def lmo_vector(self, d: Array) -> Array:
         # With the largest entry at 1, powers can only underflow, to where they do not matter.
         largest = jnp.max(jnp.abs(d))
-        first = jnp.zeros_like(d).at[0].set(1.0)
+        first = (lax.iota(jnp.int32, d.size) == 0).astype(d.dtype)
         direction = jnp.where(largest > 0, d / jnp.where(largest > 0, largest, 1.0), first)
         power = jnp.abs(direction) ** self.exponent
         return -self.bound * jnp.sign(direction) * power / jnp.sum(power**self.p) ** (1 / self.p)

@@ -118,7 +118,7 @@ def estimate(
         (1.414, True)
     """
     points, samples = whole_number(points, "points", 1), whole_number(samples, "samples", 1)
-    sign, algorithm = -1 if setting in MAXIMISED else 1, one_sfw(setting)
+    sign, algorithm = -1 if setting in MAXIMISED else 1, one_sfw(setting, schedule="paper")
     with checked_run(objective, constraint, x0, sign, steps=1, algorithm=algorithm, evaluate=False) as run:
         x = run.x0
         if not {capabilities.OBLIVIOUS, capabilities.DENSITY} & set(objective.offers):

@@ -1,0 +1,317 @@
+"""The corrected output: the minimiser of a quadratic model of F, as far as samples that the run did not see confirm it.
+
+A run's last iterate forgets most of what the run has learnt. With x̄ and d̄ ≈ ∇F(x̄), averages in which the late steps
+weigh most, and H the mean Hessian of B new samples at x̄, the model ⟨d̄, x − x̄⟩ + ½⟨x − x̄, H(x − x̄)⟩ is minimised over
+the hull of a few late iterates and of new vertices, which the oracle finds at the model's own gradients. B other
+samples then say how far to go from x_{T+1} towards the minimiser. A heuristic of this library; the result lies in K,
+for it is a mean of members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from onesfw import trees
+from onesfw.algorithms.base import LINE_POINTS, MOST_VERTICES, SNAPSHOTS
+from onesfw.capabilities import OBLIVIOUS
+from onesfw.engine.compiled_loop import RunState, streams
+from onesfw.estimators import OneSample
+from onesfw.estimators.sampling import block_size, mean_over
+from onesfw.objectives import Objective
+from onesfw.sets import ConvexSet
+from onesfw.trees import Array, HostArray, Tree
+
+CAPACITY = SNAPSHOTS + 1 + MOST_VERTICES
+ENOUGH = 500.0  # samples behind d, t/c, below which its noise would decide
+SETTLED = 0.01  # of the model's first gap: then it is solved
+PAIRS = 400  # exchanges of weight between two points of the hull, at most, after each new one
+NOISY = 2.0  # below this c the drift is small, and d_T itself averages over all samples
+
+
+class Sizes(NamedTuple):
+    """What the host tells the correction."""
+
+    known: Array
+    """how many late iterates there are"""
+    first: Array
+    """the number of the first sample that the run did not see"""
+    batch: Array
+    """B"""
+    vertices: Array
+    """new vertices, at most"""
+    steps: Array
+    """T, the steps that were done"""
+
+
+class Corrected(NamedTuple):
+    """The point, and what it has cost."""
+
+    x: Tree
+    products: Array
+    """directions along which Hessian-vector products of the B samples were taken"""
+    lmo_calls: Array
+
+
+Correct = Callable[[Array, RunState, Tree, Tree, Sizes], Corrected]
+
+
+class Model(NamedTuple):
+    """The quadratic model on the hull of the points found so far, as vectors."""
+
+    points: Array
+    images: Array
+    """H(v − x̄) for every point v"""
+    curvature: Array
+    """⟨u, H w⟩ for every pair of points, u and w counted from x̄"""
+    slopes: Array
+    """⟨d̄, v − x̄⟩"""
+    weights: Array
+    size: Array
+    gap: Array
+    first_gap: Array
+    calls: Array
+    open: Array
+    """whether another vertex is wanted"""
+    sound: Array
+    """whether the model is convex on the hull, where that is asked for"""
+
+
+def corrected_output(
+    objective: Objective, constraint: ConvexSet, estimator: OneSample, sign: int, convex: bool
+) -> Correct:
+    """The function (key, state, x, snapshots, sizes) ↦ the corrected output.
+
+    x is the run's own output, the snapshots are late iterates along a leading axis of length `SNAPSHOTS`.
+
+    Args:
+        objective, constraint, estimator, sign: the run's.
+        convex: whether F is known to be convex, so that a model which is not owes it to its few samples; elsewhere
+            such a model is not trusted, and x is the output.
+    """
+
+    def run(key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes) -> Corrected:
+        c = estimator.constant(state.estimate)
+        nothing = Corrected(x, jnp.int32(0), jnp.int32(0))
+        return lax.cond(enough(sizes.steps, c), lambda: improved(key, state, x, snapshots, sizes, c), lambda: nothing)
+
+    def improved(key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes, c: Array) -> Corrected:
+        means, samples = state.chosen, streams(key).draws
+        last, unravel = trees.ravel(x)
+        noisy = c < NOISY
+
+        def either(now: Tree, mean: Tree) -> Array:
+            return jnp.where(noisy, trees.ravel(now)[0], trees.ravel(mean)[0])
+
+        centre = either(state.previous, means.x)
+        slope = sign * either(estimator.direction(state.estimate), means.d)
+        place, block = unravel(centre), block_size(x)
+        baseline = state.estimate.baseline if estimator.correction.uses_baseline else jnp.zeros((), last.dtype)
+
+        def surrogate(number: Array) -> Tree:
+            return objective.at(estimator.sample(objective, samples, number), place, baseline)
+
+        def image(u: Array) -> Array:
+            """H u, from the first B samples."""
+            along = unravel(u)
+            mean = mean_over(lambda i: surrogate(i).hvp(place, along)[1], sizes.first, sizes.batch, block)
+            return sign * trees.ravel(mean)[0]
+
+        def gradient(y: Array) -> Array:
+            """The mean gradient at y of the other B samples, but for a constant; where z depends on x, its model."""
+            point = unravel(y)
+            along = trees.subtract(point, place)
+
+            def one(i: Array) -> Tree:
+                h = surrogate(i)
+                return h.gradient(point) if OBLIVIOUS in objective.offers else h.hvp(place, along)[1]
+
+            return sign * trees.ravel(mean_over(one, sizes.first + sizes.batch, sizes.batch, block))[0]
+
+        def oracle(g: Array) -> Array:
+            return trees.ravel(constraint.lmo(unravel(g)))[0].astype(last.dtype)
+
+        late = jax.vmap(lambda leaf: trees.ravel(leaf)[0])(snapshots)
+        model = solved(last, late, centre, slope, sizes, image, oracle, convex)
+        target = model.weights @ model.points
+        x_new = last + line_search(last, target, centre, slope, gradient) * (target - last)
+        good = model.sound & jnp.all(jnp.isfinite(x_new))
+        return Corrected(unravel(jnp.where(good, x_new, last)), model.size, model.calls)
+
+    return run
+
+
+def enough(steps: int | Array, c: Array | HostArray) -> Array | HostArray:
+    """Whether enough samples are behind d."""
+    return steps >= ENOUGH * c
+
+
+def snapshot_space(x: Tree, batched: bool) -> Tree:
+    """Room for the late iterates, before there are any; x holds several replicates where it is batched."""
+
+    def space(leaf: Array) -> Array:
+        before = leaf.shape[:1] if batched else ()
+        return jnp.zeros((*before, SNAPSHOTS, *leaf.shape[len(before) :]), leaf.dtype)
+
+    return jax.tree.map(space, x)
+
+
+def with_snapshot(snapshots: Tree, x: Tree, batched: bool) -> Tree:
+    """The late iterates with x before them; the oldest leaves."""
+    axis = 1 if batched else 0
+
+    def pushed(held: Array, leaf: Array) -> Array:
+        kept = lax.slice_in_dim(held, 0, SNAPSHOTS - 1, axis=axis)
+        return jnp.concatenate([jnp.expand_dims(leaf, axis), kept], axis)
+
+    return jax.tree.map(pushed, snapshots, x)
+
+
+def solved(
+    last: Array,
+    late: Array,
+    centre: Array,
+    slope: Array,
+    sizes: Sizes,
+    image: Callable[[Array], Array],
+    oracle: Callable[[Array], Array],
+    convex: bool,
+) -> Model:
+    """The model, minimised over the hull of the late iterates and as many new vertices as it takes."""
+    dtype, d = last.dtype, last.size
+    at_first = sizes.known + 1
+    most = at_first + sizes.vertices
+    start = Model(
+        points=jnp.zeros((CAPACITY, d), dtype),
+        images=jnp.zeros((CAPACITY, d), dtype),
+        curvature=jnp.zeros((CAPACITY, CAPACITY), dtype),
+        slopes=jnp.zeros(CAPACITY, dtype),
+        weights=jnp.zeros(CAPACITY, dtype).at[0].set(1),
+        size=jnp.int32(0),
+        gap=jnp.asarray(jnp.inf, dtype),
+        first_gap=jnp.asarray(jnp.inf, dtype),
+        calls=jnp.int32(0),
+        open=jnp.asarray(True),
+        sound=jnp.asarray(True),
+    )
+
+    def given(model: Model) -> tuple[Model, Array]:
+        """The next of the points that the run has left."""
+        return model, jnp.where(model.size == 0, last, late[jnp.maximum(model.size - 1, 0)])
+
+    def found(model: Model) -> tuple[Model, Array]:
+        """The minimiser over the hull so far, and the vertex that the oracle gives at its gradient."""
+        among = jnp.arange(CAPACITY) < model.size
+        shift, sound = convex_shift(model.curvature, among, convex)
+        weights = on_simplex(model.curvature + shift, model.slopes, model.weights, among)
+        g = slope + weights @ model.images
+        vertex = oracle(g)
+        gap = g @ (weights @ model.points - vertex)
+        first_gap = jnp.where(model.calls == 0, gap, model.first_gap)
+        wanted = sound & (gap > SETTLED * first_gap) & (model.size < most)
+        return model._replace(
+            weights=weights, gap=gap, first_gap=first_gap, calls=model.calls + 1, open=wanted, sound=sound
+        ), vertex
+
+    def enlarged(model: Model, point: Array) -> Model:
+        """The model with one point more."""
+        k, u = model.size, point - centre
+        product = image(u)
+        row = ((model.points - centre) @ product + model.images @ u) / 2
+        row = jnp.where(jnp.arange(CAPACITY) < k, row, 0).at[k].set(u @ product)
+        return model._replace(
+            points=model.points.at[k].set(point),
+            images=model.images.at[k].set(product),
+            curvature=model.curvature.at[k].set(row).at[:, k].set(row),
+            slopes=model.slopes.at[k].set(slope @ u),
+            size=k + 1,
+        )
+
+    def turn(model: Model) -> Model:
+        model, point = lax.cond(model.size < at_first, given, found, model)
+        return lax.cond(model.open, enlarged, lambda model, point: model, model, point)
+
+    return lax.while_loop(lambda model: model.open, turn, start)
+
+
+def convex_shift(curvature: Array, among: Array, convex: bool) -> tuple[Array, Array]:
+    """What makes the form definite along the hull, and whether it may be trusted.
+
+    Of a convex F it is the few samples that make the model indefinite, and a multiple of the identity mends it.
+    """
+    count = jnp.sum(among).astype(curvature.dtype)
+    mean = among / count
+    centred = jnp.where(among[:, None], curvature - (mean @ curvature)[None, :], 0)
+    centred = jnp.where(among[None, :], centred - (centred @ mean)[:, None], 0)
+    eigenvalues = jnp.linalg.eigvalsh((centred + centred.T) / 2)
+    rounding = 100 * jnp.finfo(curvature.dtype).eps * jnp.max(jnp.abs(eigenvalues))
+    low = eigenvalues[0]
+    indefinite = low < -rounding
+    if not convex:
+        return jnp.zeros_like(curvature), ~indefinite
+    return jnp.where(indefinite, -1.01 * low, 0) * jnp.eye(len(curvature), dtype=curvature.dtype), jnp.asarray(True)
+
+
+def on_simplex(curvature: Array, slopes: Array, weights: Array, among: Array) -> Array:
+    """argmin of ⟨slopes, w⟩ + ½⟨w, curvature w⟩ over the simplex, from `weights` on, by exchanges between two points.
+
+    The one with the least derivative gains; the one from which it gains most loses (the second-order choice of Fan,
+    Chen and Lin 2005).
+    """
+    diagonal = jnp.diagonal(curvature)
+    tiny = jnp.finfo(slopes.dtype).tiny
+    scale = jnp.max(jnp.where(among, jnp.abs(slopes), 0)) + jnp.max(jnp.abs(diagonal))
+    tolerance = 4 * jnp.finfo(slopes.dtype).eps * scale
+
+    def exchange(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        w, derivative, _, turns = state
+        gainer = jnp.argmin(jnp.where(among, derivative, jnp.inf))
+        bend = jnp.maximum(diagonal[gainer] + diagonal - 2 * curvature[gainer], tiny)
+        excess = derivative - derivative[gainer]
+        step = jnp.minimum(excess / bend, w)
+        gain = jnp.where(w > 0, step * (excess - step * bend / 2), -jnp.inf)
+        loser = jnp.argmax(gain)
+        amount = step[loser]
+        w = w.at[loser].add(-amount).at[gainer].add(amount)
+        derivative = derivative + amount * (curvature[gainer] - curvature[loser])
+        return w, derivative, jnp.max(jnp.where(w > 0, excess, 0)), turns + 1
+
+    start = (weights, slopes + curvature @ weights, jnp.asarray(jnp.inf, slopes.dtype), jnp.int32(0))
+    w = lax.while_loop(lambda s: (s[2] > tolerance) & (s[3] < PAIRS), exchange, start)[0]
+    w = jnp.maximum(w, 0)
+    return w / jnp.sum(w)
+
+
+def line_search(last: Array, target: Array, centre: Array, slope: Array, gradient: Callable[[Array], Array]) -> Array:
+    """s in [0, 1] that minimises F along last + s (target − last), by two secant steps on its derivative.
+
+    The derivative is ⟨d̄ + the change of the samples' gradients since x̄, target − last⟩.
+    """
+    towards = target - last
+
+    def derivatives(seen: Array) -> Array:
+        """At s = 0, at s = 1 and at the first secant's root; the samples were asked at x̄ before."""
+        return slope @ towards + seen[1:] - seen[0]
+
+    def ask(i: Array, seen: Array) -> Array:
+        at_start, at_end, _ = derivatives(seen)
+        along = jnp.where(i == 3, root(at_start, at_end), (i == 2).astype(last.dtype))
+        y = jnp.where(i == 0, centre, last + along * towards)
+        return seen.at[i].set(gradient(y) @ towards)
+
+    at_start, at_end, between = derivatives(lax.fori_loop(0, LINE_POINTS, ask, jnp.zeros(LINE_POINTS, last.dtype)))
+    middle = root(at_start, at_end)
+    before = middle * root(at_start, between)
+    after = middle + (1 - middle) * root(between, at_end)
+    inside = jnp.where(between > 0, before, after)
+    return jnp.where(at_start >= 0, 0.0, jnp.where(at_end <= 0, 1.0, inside)).astype(last.dtype)
+
+
+def root(low: Array, high: Array) -> Array:
+    """Where in [0, 1] a line from `low` to `high` crosses 0."""
+    rise = high - low
+    return jnp.clip(jnp.where(rise > 0, -low / jnp.where(rise > 0, rise, 1), 1.0), 0.0, 1.0)

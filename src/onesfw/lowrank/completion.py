@@ -1,0 +1,319 @@
+"""`complete`: all entries of a matrix from some of them; the radius by a path, saved and resumed on the way."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from rich.progress import TextColumn, TimeElapsedColumn
+
+from onesfw import __version__
+from onesfw.arguments import choose, named, number, whole_number
+from onesfw.engine.checkpoint import Checkpoint, digest, open_folder
+from onesfw.engine.interrupts import catch_interrupt
+from onesfw.engine.keys import Key, seed_of
+from onesfw.lowrank.completion_path import CompletionPath
+from onesfw.lowrank.corrective import Limits, Point, Stage, fit
+from onesfw.lowrank.low_rank import LowRank
+from onesfw.lowrank.observed import ENTRY_LOSSES, Observed, Triplets, checked_delta, observe, triplets
+from onesfw.lowrank.radii import PathState, check_radii, default_radii, hold_out, summary, walk, warm
+from onesfw.lowrank.saves import Saves
+from onesfw.progress import Bar
+from onesfw.trees import HostArray, Rows
+
+PATH_GAP = 1e-2  # of the models of a path, relative: their order is known long before
+PATH_SHARE = 0.5  # of the time limit that a path may take
+DOUBLE_BELOW = 1e-4  # a relative gap that single precision cannot show
+CHOICES = ("path", "simplest")
+RIDGE = 3.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be fitted, and how exactly."""
+
+    loss: str
+    delta: float
+    weighted: bool
+    ridge: float
+    max_rank: int
+    gap_tol: float
+    seed: int
+
+    @property
+    def dtype(self) -> type:
+        """Of factors and entries."""
+        return np.float64 if self.gap_tol < DOUBLE_BELOW else np.float32
+
+    def observe(self, given: Triplets) -> Observed:
+        """The entries in the order of the kernels."""
+        return observe(
+            given, self.loss, delta=self.delta, weighted=self.weighted, ridge=self.ridge, dtype=self.dtype
+        )
+
+    def parts(self) -> dict[str, str]:
+        """What decides where a run goes, for its fingerprint."""
+        return {
+            "version": __version__, "loss": self.loss, "delta": f"{self.delta:.17g}", "weighted": str(self.weighted),
+            "biases": f"{self.ridge:.17g}", "max_rank": str(self.max_rank), "gap_tol": f"{self.gap_tol:.17g}",
+            "key": str(self.seed),
+        }  # fmt: skip
+
+
+def complete(
+    rows: Rows,
+    cols: Rows = None,
+    values: Rows = None,
+    shape: tuple[int, int] | None = None,
+    *,
+    radius: float | str = "path",
+    loss: str = "squared",
+    weighted: bool = True,
+    biases: bool = True,
+    max_rank: int | None = None,
+    gap_tol: float = 1e-3,
+    delta: float = 1.0,
+    ridge: float = RIDGE,
+    key: Key = 0,
+    progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    time_limit: float | None = None,
+) -> LowRank:
+    """Predict all entries of a matrix from some: minimise the mean loss over a trace-norm ball, X = P Qᵀ never dense.
+
+    Memory is O(entries + (rows + columns) · rank). Frank-Wolfe atoms come from the leading singular vectors of the
+    gradient; between them conjugate gradients correct all factors; the Frank-Wolfe gap certifies the result.
+
+    Args:
+        rows: the row numbers of the known entries, from 0 on; or a scipy sparse matrix, whose stored entries are
+            known, in the place of rows, cols and values.
+        cols: their column numbers.
+        values: their values. An entry that is given more than once counts once, with the mean of its values.
+        shape: (rows, columns); None for as many as the numbers need.
+        radius: of the ball, in the units of the values; "path" for the best of a path of radii on a tenth of the
+            entries held out, "simplest" for the smallest within one standard error of it.
+        loss: "squared", "huber", "logistic" (values −1 and +1) or "poisson" (counts).
+        weighted: measure X by ‖diag(√p) X diag(√q)‖_*, p and q half the shares of the entries in each row and column,
+            half uniform (Salakhutdinov and Srebro 2010); False for uniform p and q, which is ‖X‖_*/√(rows · columns).
+        biases: learn one number for each row and column too, beside the mean; they are not part of the norm.
+        max_rank: of X; None for no limit. With a limit the gap may not fall below gap_tol.
+        gap_tol: stop when the gap is at most this times the value (for counts, above the least that any predictions
+            could have). Below 1e-4 the run is in double precision.
+        delta: where the Huber loss turns linear.
+        ridge: the weight of the biases' squares, in entries: a row's bias is shrunk as by so many zeros.
+        key: a seed of the held-out entries and of the singular vectors' first guesses.
+        progress: show a bar.
+        checkpoint: a folder to save the run in; the same call goes on after a kill, to the same last bit.
+        time_limit: seconds after which the best so far is certified and returned; a path gets at most half of them.
+
+    Returns:
+        The factors, their value and gap; it predicts, prints, draws, saves itself.
+
+    Raises:
+        TypeError, ValueError: where an argument is wrong, or a checkpoint belongs to another run.
+
+    Example:
+        >>> import numpy as np
+        >>> import onesfw as fw
+        >>> rng = np.random.default_rng(0)
+        >>> truth = np.outer(rng.normal(size=30), rng.normal(size=20))
+        >>> i, j = np.nonzero(rng.random(truth.shape) < 0.5)
+        >>> model = fw.lowrank.complete(i, j, truth[i, j], truth.shape, radius=1.0)
+        >>> model.norm <= 1.0 + 1e-6, model.gap <= 1e-3 * model.value
+        (True, True)
+    """
+    if isinstance(radius, str):
+        choose(radius, CHOICES, "radius")
+    else:
+        number(radius, "radius", 0.0, strict=True)
+    plan = checked_plan(loss, delta, weighted, biases, ridge, max_rank, gap_tol, key)
+    given = triplets(rows, cols, values, shape, loss)
+    limit = np.inf if time_limit is None else number(time_limit, "time_limit", 0.0, strict=True)
+    saves = saves_in(checkpoint, plan, given, str(radius))
+    begun = time.perf_counter()
+    with watched(progress, limit, begun) as watch:
+        path: CompletionPath | None = None
+        start: Stage | None = None
+        if isinstance(radius, str):
+            state = path_state(given, None, 0.1, plan, watch, saves)
+            path = summary(state, plan.loss)
+            chosen = path.best_radius if radius == "path" else path.simplest_radius
+            assert state.best is not None
+            start = warm(state.best, chosen)
+        else:
+            chosen = float(radius)
+        saved = saves.fit_stage()
+        data = plan.observe(given)
+        watch.say("all entries", chosen)
+        limits = Limits(plan.gap_tol, plan.max_rank, stop=watch.over)
+        point, why = fit(
+            data, chosen, limits, plan.seed, stage=saved or start, keep=saves.keep_fit, report=watch.report
+        )
+        saves.finish()
+    status = why if why != "stopped" else "interrupted" if watch.interrupted() else "time"
+    return as_model(point, data, status, plan, path, time.perf_counter() - begun)
+
+
+def as_model(
+    point: Point, data: Observed, status: str, plan: Plan, path: CompletionPath | None, seconds: float
+) -> LowRank:
+    """A certified point as what users are given."""
+    return LowRank(
+        point.P, point.Q, point.bu, point.bi, data.mean, plan.loss, point.radius, point.s, point.value, point.gap,
+        status, (float(data.y.min()), float(data.y.max())), plan.delta, plan.weighted, data.n, point.steps,
+        point.rounds, seconds, path,
+    )  # fmt: skip
+
+
+def radius_path(
+    rows: Rows,
+    cols: Rows = None,
+    values: Rows = None,
+    shape: tuple[int, int] | None = None,
+    *,
+    radii: Sequence[float] | None = None,
+    validation: float | tuple[Rows, Rows, Rows] = 0.1,
+    loss: str = "squared",
+    weighted: bool = True,
+    biases: bool = True,
+    max_rank: int | None = None,
+    gap_tol: float = PATH_GAP,
+    delta: float = 1.0,
+    ridge: float = RIDGE,
+    key: Key = 0,
+    progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    time_limit: float | None = None,
+) -> CompletionPath:
+    """Fit one model a radius, from small to large, each begun at the one before, and measure each on other entries.
+
+    The path ends early where three radii in a row were worse than the best, the last one by 0.3 %.
+
+    Args:
+        rows: row numbers of the known entries, or a scipy sparse matrix, as in `complete`.
+        cols: their column numbers.
+        values: their values.
+        shape: (rows, columns); None for as many as the numbers need.
+        radii: of the models; None for 20 from 0.08 to 4 times the spread of what the biases leave.
+        validation: the share of the entries to measure on, of which 200,000 at most are taken, or three vectors (rows,
+            cols, values) of other entries.
+        loss: "squared", "huber", "logistic" or "poisson".
+        weighted: as in `complete`.
+        biases: learn one number for each row and column too.
+        max_rank: of X; None for no limit.
+        gap_tol: how exactly each model is fitted, relative.
+        delta: where the Huber loss turns linear.
+        ridge: of the biases.
+        key: a seed.
+        progress: show a bar.
+        checkpoint: a folder to save the path in.
+        time_limit: seconds after which the path ends.
+
+    Returns:
+        The radii, and what their models lost on the entries they learnt and on the others.
+
+    Raises:
+        TypeError, ValueError: for a wrong argument, or too few entries.
+
+    Example:
+        >>> import numpy as np
+        >>> import onesfw as fw
+        >>> rng = np.random.default_rng(0)
+        >>> truth = 2 * np.outer(rng.normal(size=60), rng.normal(size=40))
+        >>> i, j = np.nonzero(rng.random(truth.shape) < 0.5)
+        >>> noisy = truth[i, j] + 0.1 * rng.normal(size=len(i))
+        >>> path = fw.lowrank.radius_path(i, j, noisy, radii=[0.1, 2.0])
+        >>> path.best_radius
+        2.0
+    """
+    plan = checked_plan(loss, delta, weighted, biases, ridge, max_rank, gap_tol, key)
+    given = triplets(rows, cols, values, shape, loss)
+    grid = None if radii is None else check_radii(radii)
+    held: float | Triplets
+    if isinstance(validation, tuple):
+        held = triplets(*validation, given.shape, loss)
+    else:
+        held = number(validation, "validation", 0.0, strict=True)
+    limit = np.inf if time_limit is None else number(time_limit, "time_limit", 0.0, strict=True)
+    parts = f"{'default' if grid is None else digest(np.array(grid))}"
+    parts += f"{held:.17g}" if isinstance(held, float) else digest(held.rows, held.cols, held.values)
+    saves = saves_in(checkpoint, plan, given, parts)
+    with watched(progress, limit / PATH_SHARE, time.perf_counter()) as watch:
+        state = path_state(given, grid, held, plan, watch, saves)
+        saves.finish()
+    return summary(state, plan.loss)
+
+
+def checked_plan(
+    loss: str, delta: float, weighted: bool, biases: bool, ridge: float, max_rank: int | None, gap_tol: float, key: Key
+) -> Plan:
+    """The arguments that `complete` and `radius_path` share."""
+    choose(loss, ENTRY_LOSSES, "loss")
+    most = 2**31 if max_rank is None else whole_number(max_rank, "max_rank", 1)
+    weight = number(ridge, "ridge", 0.0, strict=True)
+    tolerance = number(gap_tol, "gap_tol", 0.0, strict=True)
+    return Plan(
+        loss, checked_delta(delta), bool(weighted), weight if biases else 0.0, most, tolerance, seed_of(key) >> 1
+    )
+
+
+def path_state(
+    given: Triplets, grid: list[float] | None, held: float | Triplets, plan: Plan, watch: Watch, saves: Saves
+) -> PathState:
+    """The path as far as it comes."""
+    learnt, other = hold_out(given, held, np.random.default_rng([plan.seed, 1])) if isinstance(held, float) else (given, held)
+    data = plan.observe(learnt)
+    radii = default_radii(data) if grid is None else grid
+    limits = Limits(max(plan.gap_tol, PATH_GAP), plan.max_rank, stop=watch.path_over)
+
+    def report(place: int, point: Point) -> None:
+        watch.say(f"radius {place + 1}/{len(radii)}", radii[place])
+        watch.report(point)
+
+    return walk(data, other, radii, limits, plan.seed, saves.path_state(), saves.keep_path, report)
+
+
+def saves_in(checkpoint: str | os.PathLike[str] | None, plan: Plan, given: Triplets, radius: str) -> Saves:
+    """Where the run is kept: a folder that belongs to it, or nowhere."""
+    if checkpoint is None:
+        return Saves(None)
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise TypeError(f"{named('checkpoint')} must be the path of a folder, got {checkpoint!r}")
+    data = digest(given.rows, given.cols, given.values, np.array(given.shape))
+    return Saves(Checkpoint(open_folder(os.fspath(checkpoint), {**plan.parts(), "values": data, "radius": radius})))
+
+
+class Watch:
+    """The clock, Ctrl-C and the bar of a run."""
+
+    def __init__(self, bar: Bar, limit: float, begun: float, interrupted: Callable[[], bool]) -> None:
+        self.bar, self.limit, self.begun, self.interrupted = bar, limit, begun, interrupted
+
+    def over(self) -> bool:
+        """Whether the run is to end."""
+        return self.interrupted() or time.perf_counter() - self.begun >= self.limit
+
+    def path_over(self) -> bool:
+        """Whether the path is to end: what is left of the time is for the model."""
+        return self.interrupted() or time.perf_counter() - self.begun >= PATH_SHARE * self.limit
+
+    def say(self, what: str, radius: float) -> None:
+        """What is fitted now."""
+        self.bar.update(description=f"{what}, radius {radius:.4g}")
+
+    def report(self, point: Point) -> None:
+        """How far it has come."""
+        self.bar.update(note=f"value {point.value:.6g}  gap {point.gap:.2g}  rank {point.rank}")
+
+
+@contextmanager
+def watched(progress: bool, limit: float, begun: float) -> Iterator[Watch]:
+    """A bar, the clock, and Ctrl-C as a wish to stop."""
+    columns = (TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+    with catch_interrupt() as wished, Bar(bool(progress), "compiling", None, *columns) as bar:
+        yield Watch(bar, limit, begun, wished.is_set)

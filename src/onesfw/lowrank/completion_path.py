@@ -1,0 +1,175 @@
+"""A path of radii: what each model lost on entries that it had not learnt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onesfw.files import Tensors, read_tensors, write_tensors
+from onesfw.linear.losses import LOSSES
+from onesfw.results.pictures import picture_ending, save_figure
+from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.trees import HostArray, Json
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMAT, VERSION = "onesfw.radii", 1
+COLUMNS = (
+    "radii", "value", "gap", "rank", "validation_loss", "validation_stderr", "difference_stderr", "seconds",
+)  # fmt: skip
+HEADS = ("radius", "value", "gap", "rank", "validation loss", "seconds", "")
+
+
+@dataclass(frozen=True)
+class CompletionPath(Shown):
+    """Models for rising radii, each begun at the one before, and what they lose on other entries.
+
+    Args:
+        loss: its name.
+        entries: that were learnt.
+        held_out: entries that were measured on.
+        radii: of the models, rising; the path ends early where larger radii only lose.
+        value: F of each model.
+        gap: its Frank-Wolfe gap.
+        rank: of each model.
+        validation_loss: the mean loss on the other entries.
+        validation_stderr: its standard error.
+        difference_stderr: the standard error of the difference to the best: both are measured on the same entries.
+        seconds: of each model.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesfw.lowrank import CompletionPath
+        >>> losses, ones = np.array([0.4, 0.21, 0.2]), np.ones(3)
+        >>> errors = np.array([0.02, 0.015, 0.0])
+        >>> path = CompletionPath("squared", 90, 10, np.array([1.0, 2.0, 4.0]), ones, ones, ones, losses, ones, errors, ones)
+        >>> path.best_radius, path.simplest_radius
+        (4.0, 2.0)
+    """
+
+    loss: str
+    entries: int
+    held_out: int
+    radii: HostArray
+    value: HostArray
+    gap: HostArray
+    rank: HostArray
+    validation_loss: HostArray
+    validation_stderr: HostArray
+    difference_stderr: HostArray
+    seconds: HostArray
+
+    @property
+    def best(self) -> int:
+        """The place of the smallest validation loss."""
+        return int(np.argmin(self.validation_loss))
+
+    @property
+    def best_radius(self) -> float:
+        """The radius with the smallest validation loss."""
+        return float(self.radii[self.best])
+
+    @property
+    def simplest(self) -> int:
+        """The place of the smallest radius whose loss is within one standard error of the difference to the best."""
+        worse = self.validation_loss - self.validation_loss[self.best]
+        return int(np.argmax(worse <= self.difference_stderr))
+
+    @property
+    def simplest_radius(self) -> float:
+        """The smallest radius within one standard error of the best."""
+        return float(self.radii[self.simplest])
+
+    def shown(self, place: int) -> str:
+        """A validation loss for the eye, with the RMSE where that is what it stands for."""
+        loss, error = float(self.validation_loss[place]), float(self.validation_stderr[place])
+        also = f" (RMSE {np.sqrt(2 * loss):.5f})" if self.loss == "squared" else ""
+        return f"{loss:.5f} ± {error:.5f}{also}"
+
+    def sheet(self) -> Sheet:
+        """The table that is printed, and shown in a notebook."""
+        marks = {self.simplest: "within one standard error", self.best: "best"}
+        columns = (self.radii, self.value, self.gap, self.rank, self.seconds)
+        rows = [
+            (f"{r:.4g}", f"{v:.5f}", f"{g:.1e}", f"{k:.0f}", self.shown(i), f"{s:.2f}", marks.get(i, ""))
+            for i, (r, v, g, k, s) in enumerate(zip(*columns, strict=True))
+        ]
+        return Sheet(self.title, HEADS, rows, words=0)
+
+    @property
+    def title(self) -> str:
+        """What was learnt, in one line."""
+        return f"{LOSSES[self.loss].title}, {self.held_out:,} entries held out: best radius {self.best_radius:.4g}"
+
+    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
+        """The validation loss, with a band of one standard error, and the rank against the radius.
+
+        Args:
+            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
+            ax: axes to draw into; None makes a figure.
+
+        Returns:
+            The figure.
+
+        Raises:
+            ValueError: where the ending of `path` names no picture's format.
+        """
+        if path is not None:
+            picture_ending(path)
+        figure, axes = axes_of(ax, (7.0, 4.2))
+        low, high = (self.validation_loss + side * self.validation_stderr for side in (-1, 1))
+        axes.fill_between(self.radii, low, high, color="#0072B2", alpha=0.2, linewidth=0)
+        axes.plot(self.radii, self.validation_loss, "o-", color="#0072B2", label="validation, ± 1 standard error")
+        axes.axvline(self.best_radius, color="#0072B2", linewidth=1, linestyle=":")
+        axes.set_xscale("log")
+        axes.set_xlabel("radius of the ball")
+        axes.set_ylabel(f"mean {LOSSES[self.loss].title}")
+        axes.set_title(f"best radius {self.best_radius:.4g}", fontsize=10)
+        ranks = axes.twinx()
+        ranks.plot(self.radii, self.rank, "^-", color="#999999", linewidth=1, markersize=4, label="rank (right)")
+        ranks.set_ylabel("rank")
+        handles = [*axes.get_legend_handles_labels()[0], *ranks.get_legend_handles_labels()[0]]
+        axes.legend(handles=handles, fontsize=8, frameon=False)
+        if path is not None:
+            save_figure(figure, path)
+        return figure
+
+    def pack(self, prefix: str, tensors: Tensors) -> dict[str, Json]:
+        """The fields as JSON, the columns as tensors."""
+        tensors |= {f"{prefix}{name}": np.asarray(getattr(self, name), np.float64) for name in COLUMNS}
+        return {"loss": self.loss, "entries": self.entries, "held_out": self.held_out}
+
+    @classmethod
+    def unpack(cls, content: dict[str, Json], prefix: str, tensors: Tensors) -> CompletionPath:
+        """What `pack` made; a ValueError where columns differ in length."""
+        columns = {name: tensors[f"{prefix}{name}"] for name in COLUMNS}
+        if len({column.shape for column in columns.values()}) != 1 or columns["radii"].ndim != 1:
+            raise ValueError("columns do not fit")
+        if content["loss"] not in LOSSES or not columns["radii"].size:
+            raise ValueError("an unknown loss, or no radius")
+        return cls(content["loss"], int(content["entries"]), int(content["held_out"]), **columns)
+
+    def save(self, path: str | Path) -> None:
+        """Write the path to a safetensors file, whole or not at all; `CompletionPath.load` reads it back."""
+        tensors: Tensors = {}
+        content = self.pack("", tensors)
+        write_tensors(path, FORMAT, VERSION, content, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CompletionPath:
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError, IsADirectoryError: where there is no such file.
+            ValueError: for a damaged or foreign file.
+        """
+        content, tensors = read_tensors(path, FORMAT, VERSION, "path of radii")
+        try:
+            return cls.unpack(content, "", tensors)
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path} is no path of this version of onesfw: its fields do not fit") from error

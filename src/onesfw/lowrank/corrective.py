@@ -1,0 +1,378 @@
+"""Frank-Wolfe atoms and, between them, conjugate gradients on the factors: minimise F over a trace-norm ball.
+
+    F(X, b) = (1/n) Σ ℓ(mean + bu_i + bi_j + X_ij, y_ij) + ridge/(2n) ‖b‖²    ‖diag(√p) X diag(√q)‖_* ≤ τ    X = P Qᵀ
+
+‖X‖ ≤ (‖√p P‖² + ‖√q Q‖²)/2, with equality for balanced factors (Srebro, Rennie and Jaakkola 2005): the factors move
+in the Euclidean ball of radius √(2τ), where a projection is a scaling. Local minima are left by new atoms, from the
+leading singular vectors of the gradient, which also give the Frank-Wolfe gap: a bound on F − F* whatever the factors
+did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from onesfw.lowrank.entry_kernels import (
+    advance,
+    bias_sweep,
+    gradients,
+    moments,
+    precondition,
+    redirect,
+    slopes,
+    times,
+    times_transposed,
+    towards,
+    weighted_dot,
+)
+from onesfw.lowrank.factors import balance, padded
+from onesfw.lowrank.observed import Observed
+from onesfw.lowrank.singular import Scaled, Triples, leading
+from onesfw.trees import HostArray
+
+FIRST_ATOMS = 16
+FEWEST_ATOMS = 4
+SWEEPS = 5  # of the biases, before there are factors
+MOST_ROUNDS = 500
+STEPS_A_ROUND = 20
+LEAST_STEPS = 4
+SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
+DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
+FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
+LEAST_VALUE = 1e-3  # of the value without X: gaps are compared with no less
+GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True)
+class Point:
+    """The factors, the biases, and how good they are."""
+
+    P: HostArray
+    Q: HostArray
+    bu: HostArray
+    bi: HostArray
+    s: HostArray
+    """Singular values of diag(√p) X diag(√q), falling."""
+    radius: float
+    value: float = np.inf
+    gap: float = np.inf
+    multiplier: float = 0.0
+    """−⟨∇F, X⟩/τ, how much a larger radius would gain."""
+    steps: int = 0
+    rounds: int = 0
+
+    @property
+    def rank(self) -> int:
+        """Singular values that are not 0."""
+        return len(self.s)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop.
+
+    Args:
+        gap_tol: stop when the gap is at most this times the value above its floor.
+        max_rank: of X.
+        rounds: of atoms, at most.
+        stop: asked after each step.
+    """
+
+    gap_tol: float = 1e-3
+    max_rank: int = 2**31
+    rounds: int = MOST_ROUNDS
+    stop: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a run stands between two rounds, and all that the next one needs."""
+
+    point: Point
+    start: HostArray | None = None
+    """The last leading singular vector."""
+    before: float = np.inf
+    """The value of the round before."""
+    drop: float = DROP
+
+
+def fit(
+    data: Observed,
+    radius: float,
+    limits: Limits,
+    key: int,
+    *,
+    stage: Stage | None = None,
+    keep: Callable[[Stage], None] = lambda stage: None,
+    report: Callable[[Point], None] = lambda point: None,
+) -> tuple[Point, str]:
+    """Minimise F over the ball of that radius; the last point, certified, and why the run ended.
+
+    A round's randomness depends on the key and the number of the round alone: a run that goes on from a stage ends bit
+    for bit as if it had not stopped.
+
+    Args:
+        data: the entries.
+        radius: τ.
+        limits: when to stop.
+        key: a seed.
+        stage: where to start; None begins with the biases.
+        keep: hears of each stage that the run can go on from.
+        report: hears of each certified point.
+    """
+    zero = biases_alone(data, radius)
+    floor = data.floor
+    least = LEAST_VALUE * (zero.value - floor)
+    cap = min(limits.max_rank, *data.shape)
+    stage = stage or Stage(first_atoms(data, zero, cap, np.random.default_rng([key, 0])))
+    while True:
+        point = descend(data, stage.point, limits.stop)
+        P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, fills(data, point))
+        point = replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1)
+        rng = np.random.default_rng([key, point.rounds])
+        goal = limits.gap_tol * max(stage.before - floor, least) if np.isfinite(stage.before) else None
+        point, g, atoms = certify(data, point, stage.start, goal, limits.gap_tol, rng)
+        report(point)
+        goal = limits.gap_tol * max(point.value - floor, least)
+        stuck = point.value > stage.before - 1e-3 * goal
+        if point.gap <= goal:
+            return point, "gap"
+        if limits.stop():
+            return point, "stopped"
+        if (point.rank >= cap and cap < min(data.shape) and point.value > stage.before - 0.1 * goal) or (
+            stuck and stage.drop < 1e-9
+        ):
+            return point, "rank" if point.rank >= cap else "stuck"
+        if point.rounds >= limits.rounds:
+            return point, "rounds"
+        drop = stage.drop * (0.1 if stuck else 1.0)  # the new atoms were dropped again
+        grown = grow(data, point, g, atoms, cap)
+        stage = Stage(grown, atoms.start, point.value, drop)
+        keep(stage)
+
+
+def fills(data: Observed, point: Point) -> bool:
+    """Whether the factors lie on the boundary of their ball."""
+    size = weighted_dot(data.p, point.P, point.P) + weighted_dot(data.q, point.Q, point.Q)
+    return size >= 2 * point.radius * FULL
+
+
+def biases_alone(data: Observed, radius: float) -> Point:
+    """X = 0 with its best biases, nearly; their sweeps converge fast."""
+    m, n = data.shape
+    bu, bi = np.zeros(m), np.zeros(n)
+    if data.ridge:
+        for _ in range(SWEEPS):
+            bias_sweep(*data.head, data.ridge, bu, bi)
+    P, Q = padded(np.zeros((m, 1), data.y.dtype), np.zeros((n, 1), data.y.dtype))
+    point = Point(P, Q, bu, bi, np.zeros(0), radius)
+    total, _ = slopes(*data.head, P, Q, bu, bi, np.empty_like(data.y))
+    return replace(point, value=(total + penalty(data, point)) / data.n)
+
+
+def penalty(data: Observed, point: Point) -> float:
+    """n times the biases' part of F."""
+    return 0.5 * data.ridge * float(point.bu @ point.bu + point.bi @ point.bi)
+
+
+def first_atoms(data: Observed, zero: Point, cap: int, rng: np.random.Generator) -> Point:
+    """From X = 0 towards a mixture of the leading singular vectors of the gradient."""
+    g = np.empty_like(data.y)
+    slopes(*data.head, zero.P, zero.Q, zero.bu, zero.bi, g)
+    atoms = leading(
+        scaled(data, g), min(FIRST_ATOMS, cap), rng, accuracy=1e-2, proof=1.0, dtype=data.y.dtype
+    )
+    return mixed(data, zero, atoms, atoms.values, 1.0)
+
+
+def scaled(data: Observed, g: HostArray) -> Scaled:
+    """The gradient in the coordinates where the norm is the plain trace norm."""
+    return Scaled(data.ptr, data.cols, g, 1 / np.sqrt(data.p), 1 / np.sqrt(data.q))
+
+
+def mixed(data: Observed, point: Point, atoms: Triples, weights: HostArray, most: float) -> Point:
+    """The best point on the way from X to a mixture of atoms, at most so far."""
+    kind = data.y.dtype
+    count = min(len(weights), atoms.left.shape[1])
+    weights = weights[:count]
+    if not count or not weights.sum() > 0:
+        return point
+    weights = weights / weights.sum()
+    size = np.sqrt(weights * point.radius)
+    A = (-(atoms.left[:, :count] * size) / np.sqrt(data.p)[:, None]).astype(kind)
+    B = ((atoms.right[:, :count] * size) / np.sqrt(data.q)[:, None]).astype(kind)
+    slope, curvature = towards(*data.head, point.P, point.Q, A, B, point.bu, point.bi)
+    share = float(np.clip(-slope / max(curvature, 1e-300), 1e-6, most))
+    old, new, r = kind.type(np.sqrt(1 - share)), kind.type(np.sqrt(share)), point.rank
+    P, Q = padded(np.hstack([point.P[:, :r] * old, A * new]), np.hstack([point.Q[:, :r] * old, B * new]))
+    return replace(point, P=P, Q=Q)
+
+
+def grow(data: Observed, point: Point, g: HostArray, atoms: Triples, cap: int) -> Point:
+    """The atoms whose singular values exceed the multiplier by enough to matter, as far as the rank allows."""
+    level = max(point.multiplier * data.n, 0.0)
+    enough = level + 0.1 * point.gap * data.n / point.radius
+    count = min(int((atoms.values > enough).sum()), cap - point.rank)
+    return point if count <= 0 else mixed(data, point, atoms, atoms.values[:count] - level, 0.5)
+
+
+def certify(
+    data: Observed, point: Point, start: HostArray | None, goal: float | None, gap_tol: float, rng: np.random.Generator
+) -> tuple[Point, HostArray, Triples]:
+    """Value and Frank-Wolfe gap of a balanced point, the gradient on the entries, and its leading atoms.
+
+    The gap is max ⟨∇F, X − V⟩ over the ball, with σ_1 taken as large as its error allows, and what the biases could
+    gain at most: F is strongly convex in them.
+    """
+    g = np.empty_like(data.y)
+    total, along = slopes(*data.head, point.P, point.Q, point.bu, point.bi, g)
+    value = (total + penalty(data, point)) / data.n
+    level = -along / point.radius
+    goal = gap_tol * (value - data.floor) if goal is None else goal
+    accuracy = float(np.clip(0.1 * goal * data.n / max(abs(along), 1e-300), 1e-9, 1e-2))
+    atoms = leading(
+        scaled(data, g), max(FEWEST_ATOMS, point.rank), rng,
+        accuracy=accuracy, start=start, above=max(level, 0.0), dtype=data.y.dtype,
+    )  # fmt: skip
+    largest = float(atoms.values[0]) * (1 + accuracy) + atoms.error
+    gap = (along + point.radius * largest) / data.n
+    if data.ridge:
+        gu, gi = np.empty(len(point.bu)), np.empty(len(point.bi))
+        times(data.ptr, data.cols, g, np.ones(len(point.bi)), gu)
+        times_transposed(data.ptr, data.cols, g, np.ones(len(point.bu)), gi)
+        gu += data.ridge * point.bu
+        gi += data.ridge * point.bi
+        gap += float(gu @ gu + gi @ gi) / (2 * data.ridge * data.n)
+    return replace(point, value=value, gap=gap, multiplier=level / data.n), g, atoms
+
+
+def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> Point:
+    """Preconditioned conjugate gradients (Polak-Ribière) on the factors and the biases, with a search along the way.
+
+    The preconditioner is the diagonal of the Gauss-Newton blocks. Where the factors fill their ball, the gradient is
+    that of the Lagrange function, with the multiplier that makes it tangential.
+    """
+    n, radius = data.n, point.radius
+    P, Q, bu, bi = point.P.copy(), point.Q.copy(), point.bu.copy(), point.bi.copy()
+    arrays = [np.zeros_like(X) for X in (P, Q, P, Q, P, Q)]
+    GP, GQ, oP, oQ, dP, dQ = arrays
+    gu, gi, ou, oi, du, di = (np.zeros_like(b) for b in (bu, bi, bu, bi, bu, bi))
+    last = first = 0.0
+    pulled, steps = False, 0
+    free = 1.0 if data.ridge else 0.0
+    columns = P.shape[1]
+    while steps < STEPS_A_ROUND:
+        along, bends = gradients(*data.head, P, Q, bu, bi, GP, GQ, gu, gi)
+        size = weighted_dot(data.p, P, P) + weighted_dot(data.q, Q, Q)
+        pull = max(-along / radius, 0.0) if size >= 2 * radius * FULL else 0.0  # the multiplier
+        curvature = bends / n
+        ease = pull + 1e-9 * curvature * n  # rows without entries have no curvature of their own
+        scale_p = data.row_counts * (curvature * weighted_dot(data.col_counts, Q, Q) / n / columns) + ease * data.p
+        scale_q = data.col_counts * (curvature * weighted_dot(data.row_counts, P, P) / n / columns) + ease * data.q
+        scale_p, scale_q = np.maximum(scale_p, 1e-30), np.maximum(scale_q, 1e-30)
+        new_p, old_p = precondition(P, GP, oP, pull * data.p, scale_p)
+        new_q, old_q = precondition(Q, GQ, oQ, pull * data.q, scale_q)
+        gu, gi = free * (gu + data.ridge * bu), free * (gi + data.ridge * bi)
+        scale_u, scale_i = curvature * data.row_counts + data.ridge, curvature * data.col_counts + data.ridge
+        zu, zi = gu / np.maximum(scale_u, 1e-30), gi / np.maximum(scale_i, 1e-30)
+        new = new_p + new_q + float(gu @ zu + gi @ zi)
+        old = old_p + old_q + float(ou @ zu + oi @ zi)
+        if not steps or (pull > 0) != pulled:
+            first, pulled = new, pull > 0
+        if new <= 0.0 or (steps >= LEAST_STEPS and new < SHRINK * first):
+            break
+        beta = max(0.0, (new - old) / last) if steps else 0.0
+        du, di = beta * du - zu, beta * di - zi
+        downhill = redirect(dP, GP, scale_p, beta) + redirect(dQ, GQ, scale_q, beta) + float(du @ gu + di @ gi)
+        if downhill >= 0:
+            du, di = -zu, -zi
+            redirect(dP, GP, scale_p, 0.0)
+            redirect(dQ, GQ, scale_q, 0.0)
+        oP, GP, oQ, GQ, ou, oi, last = GP, oP, GQ, oQ, gu, gi, new
+        sums = moments(*data.head, P, Q, dP, dQ, bu, bi, du, di)
+        norms = (
+            size,
+            2 * (weighted_dot(data.p, P, dP) + weighted_dot(data.q, Q, dQ)),
+            weighted_dot(data.p, dP, dP) + weighted_dot(data.q, dQ, dQ),
+        )
+        ridge = data.ridge * free
+        shares = (ridge * float(bu @ bu + bi @ bi), 2 * ridge * float(bu @ du + bi @ di), ridge * float(du @ du + di @ di))
+        t = search(sums, norms, shares, radius)
+        if data.loss.name == "poisson":
+            t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), norms, shares, radius, t)
+        fit_in = np.sqrt(shrinkage(norms, radius, t))
+        advance(P, dP, t, fit_in)
+        advance(Q, dQ, t, fit_in)
+        bu, bi = bu + t * du, bi + t * di
+        steps += 1
+        if t == 0.0 or stop():
+            break
+    return replace(point, P=P, Q=Q, bu=bu, bi=bi, steps=point.steps + steps)
+
+
+def shrinkage(norms: tuple[float, float, float], radius: float, t: float) -> float:
+    """What X is multiplied by so that the factors lie in their ball after a step t."""
+    size = norms[0] + norms[1] * t + norms[2] * t * t
+    return min(1.0, 2 * radius / max(size, 1e-300))
+
+
+def search(
+    sums: HostArray, norms: tuple[float, float, float], shares: tuple[float, float, float], radius: float
+) -> float:
+    """argmin over t ≥ 0 of Σ c (s(t) (x0 + t x1 + t² x2) + t w − T)² and the biases' part: a bracket, then golden
+    sections; no pass over the entries."""
+    a = [float(v) for v in sums]
+
+    def height(t: float) -> float:
+        s = shrinkage(norms, radius, t)
+        squares = a[0] + t * (2 * a[1] + t * (2 * a[2] + a[3] + t * (2 * a[4] + t * a[5])))
+        cross, beside = a[6] + t * (a[7] + t * a[8]), a[10] + t * (a[11] + t * a[12])
+        entries = s * s * squares + 2 * s * (t * beside - cross) + t * t * a[13] - 2 * t * a[14] + a[9]
+        return entries + shares[0] + t * (shares[1] + t * shares[2])
+
+    here, reach = height(0.0), 1.0
+    while height(reach) >= here and reach > 1e-9:
+        reach *= 0.25
+    while height(2 * reach) < height(reach) and reach < 1e6:
+        reach *= 2
+    low, high = 0.0, 2 * reach
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = height(left), height(right)
+    for _ in range(32):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - GOLDEN * (high - low)
+            at_left = height(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + GOLDEN * (high - low)
+            at_right = height(right)
+    t = (low + high) / 2
+    return t if height(t) < here else 0.0
+
+
+def shortened(
+    data: Observed,
+    at: tuple[HostArray, HostArray, HostArray, HostArray],
+    along: tuple[HostArray, HostArray, HostArray, HostArray],
+    norms: tuple[float, float, float],
+    shares: tuple[float, float, float],
+    radius: float,
+    t: float,
+) -> float:
+    """The step, halved until F falls: the exponential of a count's loss lies below no parabola."""
+    P, Q, bu, bi = at
+    dP, dQ, du, di = along
+    out = np.empty_like(data.y)
+    here = slopes(*data.head, P, Q, bu, bi, out)[0] + 0.5 * shares[0]
+    while t > 1e-9:
+        s = np.sqrt(shrinkage(norms, radius, t)).astype(P.dtype)
+        step = P.dtype.type(t)
+        total, _ = slopes(*data.head, (P + step * dP) * s, (Q + step * dQ) * s, bu + t * du, bi + t * di, out)
+        if total + 0.5 * (shares[0] + t * (shares[1] + t * shares[2])) < here:
+            return t
+        t *= 0.5
+    return 0.0

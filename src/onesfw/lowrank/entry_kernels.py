@@ -1,0 +1,309 @@
+"""Compiled passes over the observed entries of X = P Qᵀ: a pass costs entries × rank, and X is never formed.
+
+Entries are kept by rows: those of row i are ptr[i] to ptr[i + 1]. A prediction is m = x + mean + bu_i + bi_j with
+x = ⟨P_i, Q_j⟩. A number names the loss, so that one kernel serves all of them.
+"""
+
+from __future__ import annotations
+
+from math import exp, tanh
+
+import numpy as np
+from numba import njit
+
+from onesfw.linear.losses import HUBER, LOGISTIC, SQUARED, derivative, value
+from onesfw.trees import HostArray
+
+LEAST_WEIGHT = 1e-6  # of a count's loss far below its optimum, where the curvature fades
+
+
+@njit(cache=True, nogil=True)
+def place(rows: HostArray, cols: HostArray, values: HostArray, following: HostArray, c: HostArray, y: HostArray) -> None:
+    """Entries into the places of their rows; `following` holds each row's next place."""
+    for k in range(len(rows)):
+        spot = following[rows[k]]
+        following[rows[k]] = spot + 1
+        c[spot] = cols[k]
+        y[spot] = values[k]
+
+
+@njit(cache=True, nogil=True)
+def merge(ptr: HostArray, cols: HostArray, y: HostArray) -> int:
+    """Sort each row by columns and put the mean in place of entries that stand there twice; how many are left."""
+    kept = 0
+    begin = 0
+    for i in range(len(ptr) - 1):
+        end = ptr[i + 1]
+        order = np.argsort(cols[begin:end])
+        row, numbers = cols[begin:end][order], y[begin:end][order]
+        k = 0
+        while k < len(row):
+            last = k + 1
+            total = np.float64(numbers[k])
+            while last < len(row) and row[last] == row[k]:
+                total += numbers[last]
+                last += 1
+            cols[kept] = row[k]
+            y[kept] = total / (last - k)
+            kept += 1
+            k = last
+        begin = end
+        ptr[i + 1] = kept
+    return kept
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def times(ptr: HostArray, cols: HostArray, g: HostArray, v: HostArray, out: HostArray) -> None:
+    """out = G v."""
+    for i in range(len(ptr) - 1):
+        total = 0.0
+        for k in range(ptr[i], ptr[i + 1]):
+            total += g[k] * v[cols[k]]
+        out[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def times_transposed(ptr: HostArray, cols: HostArray, g: HostArray, u: HostArray, out: HostArray) -> None:
+    """out = Gᵀ u."""
+    out[:] = 0.0
+    for i in range(len(ptr) - 1):
+        for k in range(ptr[i], ptr[i + 1]):
+            out[cols[k]] += g[k] * u[i]
+
+
+@njit(cache=True, nogil=True)
+def bend(loss: int, delta: float, m: float, y: float) -> float:
+    """The curvature of a parabola that touches ℓ at m and lies above it everywhere; for counts, nearby."""
+    if loss == SQUARED:
+        return 1.0
+    if loss == HUBER:
+        far = abs(m - y)
+        return 1.0 if far <= delta else delta / far
+    if loss == LOGISTIC:  # Jaakkola and Jordan (2000)
+        return 0.25 if abs(m) < 1e-4 else tanh(0.5 * m) / (2.0 * m)
+    return max(exp(m), y, LEAST_WEIGHT)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def slopes(
+    ptr: HostArray, cols: HostArray, y: HostArray, loss: int, delta: float, mean: float,
+    P: HostArray, Q: HostArray, bu: HostArray, bi: HostArray, out: HostArray,
+) -> tuple[float, float]:  # fmt: skip
+    """out = ∂ℓ/∂m of each entry; Σ ℓ and Σ x ∂ℓ/∂m."""
+    total, along = 0.0, 0.0
+    for i in range(len(ptr) - 1):
+        Pi = P[i]
+        for k in range(ptr[i], ptr[i + 1]):
+            j = cols[k]
+            Qj = Q[j]
+            x = P.dtype.type(0)
+            for c in range(P.shape[1]):
+                x += Pi[c] * Qj[c]
+            m = x + mean + bu[i] + bi[j]
+            g = derivative(loss, delta, m, y[k])
+            out[k] = g
+            total += value(loss, delta, m, y[k])
+            along += g * x
+    return total, along
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def gradients(
+    ptr: HostArray, cols: HostArray, y: HostArray, loss: int, delta: float, mean: float,
+    P: HostArray, Q: HostArray, bu: HostArray, bi: HostArray,
+    GP: HostArray, GQ: HostArray, gu: HostArray, gi: HostArray,
+) -> tuple[float, float]:  # fmt: skip
+    """Σ over the entries of ∂ℓ by P, Q and the biases; Σ x ∂ℓ/∂m and the sum of the curvatures."""
+    GP[:] = 0
+    GQ[:] = 0
+    gu[:] = 0
+    gi[:] = 0
+    along, bends = 0.0, 0.0
+    for i in range(len(ptr) - 1):
+        Pi, Gi = P[i], GP[i]
+        here = 0.0
+        for k in range(ptr[i], ptr[i + 1]):
+            j = cols[k]
+            Qj, Gj = Q[j], GQ[j]
+            x = P.dtype.type(0)
+            for c in range(P.shape[1]):
+                x += Pi[c] * Qj[c]
+            m = x + mean + bu[i] + bi[j]
+            slope = derivative(loss, delta, m, y[k])
+            bends += bend(loss, delta, m, y[k])
+            along += slope * x
+            here += slope
+            gi[j] += slope
+            g = P.dtype.type(slope)
+            for c in range(P.shape[1]):
+                Gi[c] += g * Qj[c]
+            for c in range(P.shape[1]):
+                Gj[c] += g * Pi[c]
+        gu[i] = here
+    return along, bends
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def moments(
+    ptr: HostArray, cols: HostArray, y: HostArray, loss: int, delta: float, mean: float,
+    P: HostArray, Q: HostArray, A: HostArray, B: HostArray,
+    bu: HostArray, bi: HostArray, cu: HostArray, ci: HostArray,
+) -> HostArray:  # fmt: skip
+    """What Σ c/2 (s (x0 + t x1 + t² x2) + t w − T)² depends on, as a polynomial in s and t.
+
+    x0 = P Q, x1 = A Q + P B, x2 = A B and w = cu + ci on the entries; c/2 (m − T)² are parabolas above the loss that
+    touch it where t = 0: for the squared loss they are the loss.
+    """
+    sums = np.zeros(15)
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = s10 = s11 = s12 = s13 = s14 = 0.0
+    for i in range(len(ptr) - 1):
+        Pi, Ai = P[i], A[i]
+        for k in range(ptr[i], ptr[i + 1]):
+            j = cols[k]
+            Qj, Bj = Q[j], B[j]
+            x0 = P.dtype.type(0)
+            x1 = P.dtype.type(0)
+            x2 = P.dtype.type(0)
+            for c in range(P.shape[1]):
+                x0 += Pi[c] * Qj[c]
+                x1 += Ai[c] * Qj[c] + Pi[c] * Bj[c]
+                x2 += Ai[c] * Bj[c]
+            m = x0 + mean + bu[i] + bi[j]
+            weight = bend(loss, delta, m, y[k])
+            goal = x0 - derivative(loss, delta, m, y[k]) / weight
+            w = cu[i] + ci[j]
+            s0 += weight * x0 * x0
+            s1 += weight * x0 * x1
+            s2 += weight * x0 * x2
+            s3 += weight * x1 * x1
+            s4 += weight * x1 * x2
+            s5 += weight * x2 * x2
+            s6 += weight * x0 * goal
+            s7 += weight * x1 * goal
+            s8 += weight * x2 * goal
+            s9 += weight * goal * goal
+            s10 += weight * x0 * w
+            s11 += weight * x1 * w
+            s12 += weight * x2 * w
+            s13 += weight * w * w
+            s14 += weight * w * goal
+    for place, total in enumerate((s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14)):
+        sums[place] = total
+    return sums
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def towards(
+    ptr: HostArray, cols: HostArray, y: HostArray, loss: int, delta: float, mean: float,
+    P: HostArray, Q: HostArray, A: HostArray, B: HostArray, bu: HostArray, bi: HostArray,
+) -> tuple[float, float]:  # fmt: skip
+    """Σ d ∂ℓ/∂m and Σ c d² for d = A B − P Q on the entries: the slope and the bend of the way to another point."""
+    slope, curvature = 0.0, 0.0
+    for i in range(len(ptr) - 1):
+        for k in range(ptr[i], ptr[i + 1]):
+            j = cols[k]
+            x, new = 0.0, 0.0
+            for c in range(P.shape[1]):
+                x += P[i, c] * Q[j, c]
+            for c in range(A.shape[1]):
+                new += A[i, c] * B[j, c]
+            m = x + mean + bu[i] + bi[j]
+            d = new - x
+            slope += d * derivative(loss, delta, m, y[k])
+            curvature += bend(loss, delta, m, y[k]) * d * d
+    return slope, curvature
+
+
+@njit(cache=True, nogil=True)
+def bias_sweep(
+    ptr: HostArray, cols: HostArray, y: HostArray, loss: int, delta: float, mean: float, ridge: float,
+    bu: HostArray, bi: HostArray,
+) -> None:  # fmt: skip
+    """One Newton-like step of every row's bias, then of every column's; for the squared loss, to the minimum."""
+    for i in range(len(bu)):
+        slope, weight = ridge * bu[i], ridge
+        for k in range(ptr[i], ptr[i + 1]):
+            m = mean + bu[i] + bi[cols[k]]
+            slope += derivative(loss, delta, m, y[k])
+            weight += bend(loss, delta, m, y[k])
+        bu[i] -= slope / weight
+    total, weights = ridge * bi, np.full(len(bi), ridge)
+    for i in range(len(bu)):
+        for k in range(ptr[i], ptr[i + 1]):
+            j = cols[k]
+            m = mean + bu[i] + bi[j]
+            total[j] += derivative(loss, delta, m, y[k])
+            weights[j] += bend(loss, delta, m, y[k])
+    for j in range(len(bi)):
+        bi[j] -= total[j] / weights[j]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def precondition(X: HostArray, G: HostArray, old: HostArray, pull: HostArray, scale: HostArray) -> tuple[float, float]:
+    """G += pull X row by row; ⟨G, G/scale⟩ and ⟨old, G/scale⟩."""
+    new_sum, old_sum = 0.0, 0.0
+    for i in range(X.shape[0]):
+        a = X.dtype.type(pull[i])
+        here, before = X.dtype.type(0), X.dtype.type(0)
+        for c in range(X.shape[1]):
+            G[i, c] += a * X[i, c]
+            here += G[i, c] * G[i, c]
+            before += old[i, c] * G[i, c]
+        new_sum += here / scale[i]
+        old_sum += before / scale[i]
+    return new_sum, old_sum
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def redirect(D: HostArray, G: HostArray, scale: HostArray, beta: float) -> float:
+    """D = beta D − G/scale; ⟨D, G⟩."""
+    total = 0.0
+    keep = D.dtype.type(beta)
+    for i in range(D.shape[0]):
+        share = D.dtype.type(1.0 / scale[i])
+        here = D.dtype.type(0)
+        for c in range(D.shape[1]):
+            D[i, c] = keep * D[i, c] - share * G[i, c]
+            here += D[i, c] * G[i, c]
+        total += here
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def advance(X: HostArray, D: HostArray, t: float, scale: float) -> None:
+    """X = scale (X + t D)."""
+    step, share = X.dtype.type(t), X.dtype.type(scale)
+    for i in range(X.shape[0]):
+        for c in range(X.shape[1]):
+            X[i, c] = share * (X[i, c] + step * D[i, c])
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def weighted_dot(weight: HostArray, A: HostArray, B: HostArray) -> float:
+    """Σ weight_i ⟨A_i, B_i⟩."""
+    total = 0.0
+    for i in range(A.shape[0]):
+        here = A.dtype.type(0)
+        for c in range(A.shape[1]):
+            here += A[i, c] * B[i, c]
+        total += weight[i] * here
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def margins_at(
+    rows: HostArray, cols: HostArray, mean: float, P: HostArray, Q: HostArray, bu: HostArray, bi: HostArray,
+    out: HostArray,
+) -> None:  # fmt: skip
+    """m of any entries; a row or a column of number −1 is unknown, has no bias and no factors."""
+    for k in range(len(rows)):
+        i, j = rows[k], cols[k]
+        m = mean
+        if i >= 0:
+            m += bu[i]
+        if j >= 0:
+            m += bi[j]
+        if i >= 0 and j >= 0:
+            for c in range(P.shape[1]):
+                m += P[i, c] * Q[j, c]
+        out[k] = m

@@ -1,0 +1,338 @@
+"""A matrix of low rank by its factors: what it predicts, how it prints and draws itself, and its file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit
+
+from onesfw.arguments import named, whole_number
+from onesfw.data.labels import Label
+from onesfw.files import Tensors, read_tensors, write_tensors
+from onesfw.linear.losses import LOSSES
+from onesfw.lowrank.completion_path import CompletionPath
+from onesfw.lowrank.entry_kernels import margins_at
+from onesfw.lowrank.entry_scores import EntryScores, entry_scores
+from onesfw.lowrank.factors import decompose
+from onesfw.lowrank.observed import ENTRY_LOSSES, check_values, indices, triplets
+from onesfw.results.pictures import picture_ending, save_figure
+from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.trees import HostArray, Json, Rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMAT, VERSION = "onesfw.lowrank", 1
+ARRAYS = ("P", "Q", "row_bias", "col_bias", "s")
+ENDINGS = {
+    "gap": "the gap fell below gap_tol",
+    "rank": "the rank is at its limit, and more steps gain nothing; raise max_rank for a smaller gap",
+    "stuck": "rounding keeps the gap where it is",
+    "rounds": "all rounds of atoms were done",
+    "time": "the time limit was reached; raise time_limit for a smaller gap",
+    "interrupted": "the run was interrupted; this is its last feasible iterate",
+    "loop": "made from the iterate of a run",
+}
+
+
+@dataclass(frozen=True)
+class LowRank(Shown):
+    """X = P Qᵀ and biases: entry (i, j) is predicted by m = mean + row_bias_i + col_bias_j + X_ij.
+
+    `fw.lowrank.complete` makes it. m is the value itself for the squared and the Huber loss, the log odds of +1 for
+    the logistic one, the logarithm of the rate for counts.
+
+    Args:
+        P: rows × rank, perhaps with columns of zeros behind.
+        Q: columns × rank, likewise.
+        row_bias: one a row.
+        col_bias: one a column.
+        mean: of all entries, on the scale of m; 0 where there are no biases.
+        loss: "squared", "huber", "logistic" or "poisson".
+        radius: of the trace-norm ball that X lies in.
+        s: the singular values of X in the weighted norm, falling; they sum to the norm.
+        value: F: the mean loss on the entries that were learnt, and the biases' ridge.
+        gap: F is at most so far above its minimum over the ball; None where it was not measured.
+        status: why the run ended: "gap", "rank", "stuck", "rounds", "time", "interrupted" or "loop".
+        bounds: the least and the largest value that were learnt; predictions are kept between them.
+        delta: where the Huber loss turns linear.
+        weighted: whether rows and columns count in the norm by their entries.
+        entries: that were learnt.
+        steps: of conjugate gradients.
+        rounds: of atoms.
+        seconds: in all, the path of radii too.
+        path: from which the radius was chosen.
+        row_labels: what rows are called, where that is not their number.
+        col_labels: what columns are called.
+        test: how good it was on other entries.
+
+    Example:
+        >>> import numpy as np
+        >>> import onesfw as fw
+        >>> i, j = np.divmod(np.arange(20), 5)
+        >>> model = fw.lowrank.complete(i, j, (i + 1.0) * (j - 2.0), radius=5.0)
+        >>> model.shape, bool(abs(model.predict([3], [4])[0] - 8.0) < 1.0)
+        ((4, 5), True)
+    """
+
+    P: HostArray
+    Q: HostArray
+    row_bias: HostArray
+    col_bias: HostArray
+    mean: float
+    loss: str
+    radius: float
+    s: HostArray
+    value: float
+    gap: float | None
+    status: str = "gap"
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+    delta: float = 1.0
+    weighted: bool = True
+    entries: int = 0
+    steps: int = 0
+    rounds: int = 0
+    seconds: float = 0.0
+    path: CompletionPath | None = None
+    row_labels: tuple[Label, ...] | None = field(default=None, repr=False)
+    col_labels: tuple[Label, ...] | None = field(default=None, repr=False)
+    test: EntryScores | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.P), len(self.Q)
+
+    @property
+    def rank(self) -> int:
+        """Of X."""
+        return len(self.s)
+
+    @property
+    def norm(self) -> float:
+        """The trace norm of X, weighted as it was learnt: at most the radius."""
+        return float(self.s.sum())
+
+    @property
+    def factors(self) -> tuple[HostArray, HostArray, HostArray]:
+        """(U, s, Vt) with X = U diag(s) Vt: the singular value decomposition, without the biases."""
+        m, n = self.shape
+        A, s, B = decompose(np.ones(m), np.ones(n), self.P, self.Q)
+        keep = s > 1e-7 * (s[0] if len(s) else 0.0)
+        return self.P @ A[:, keep], s[keep], (self.Q @ B[:, keep]).T
+
+    def margins(self, rows: Rows, cols: Rows) -> HostArray:
+        """m of these entries.
+
+        Args:
+            rows: row numbers.
+            cols: column numbers, as many.
+
+        Raises:
+            TypeError, ValueError: where they are no numbers of rows and columns.
+        """
+        i, j = indices(rows, "rows"), indices(cols, "cols")
+        if len(i) != len(j):
+            raise ValueError(f"{named('rows')} and {named('cols')} must be of one length, got {len(i):,} and {len(j):,}")
+        for numbers, size, argument in ((i, self.shape[0], "rows"), (j, self.shape[1], "cols")):
+            if len(numbers) and numbers.max() >= size:
+                raise ValueError(f"{named(argument)} holds {numbers.max():,}, and the model has {size:,} of them")
+        return self.margins_of_codes(i, j)
+
+    def margins_of_codes(self, rows: HostArray, cols: HostArray) -> HostArray:
+        """m of these entries; −1 stands for a row or a column that was never seen, which has no bias."""
+        out = np.empty(len(rows))
+        margins_at(rows, cols, self.mean, self.P, self.Q, self.row_bias, self.col_bias, out)
+        return out
+
+    def predict(self, rows: Rows, cols: Rows, *, clip: bool = True) -> HostArray:
+        """What is expected of these entries: the value, the chance of +1 (logistic), or the rate (counts).
+
+        Args:
+            rows: row numbers.
+            cols: column numbers, as many.
+            clip: keep values between the least and the largest one that was learnt.
+
+        Raises:
+            TypeError, ValueError: where they are no numbers of rows and columns.
+        """
+        return self.predictions(self.margins(rows, cols), clip)
+
+    def predictions(self, margins: HostArray, clip: bool = True) -> HostArray:
+        """What margins stand for."""
+        if self.loss == "logistic":
+            return expit(margins)
+        if self.loss == "poisson":
+            return np.exp(np.minimum(margins, np.log(max(self.bounds[1], 1e-300)) if clip else np.inf))
+        return np.clip(margins, *self.bounds) if clip else margins
+
+    def top(self, row: int, k: int = 10, exclude: Rows = ()) -> tuple[HostArray, HostArray]:
+        """The k columns with the largest predictions in a row, best first, and those predictions.
+
+        Args:
+            row: its number.
+            k: how many.
+            exclude: columns to leave out, such as those whose values are known.
+
+        Raises:
+            TypeError, ValueError: where the row or a column has no such number, or k is below 1.
+        """
+        here = whole_number(row, "row", 0, self.shape[0] - 1)
+        return self.top_of_code(here, whole_number(k, "k", 1), indices(np.asarray(exclude, np.int64), "exclude"))
+
+    def top_of_code(self, row: int, k: int, exclude: HostArray) -> tuple[HostArray, HostArray]:
+        """`top` of a row by its number; −1 stands for one that was never seen."""
+        margins = self.mean + self.col_bias
+        if row >= 0:
+            margins = margins + self.Q.astype(np.float64) @ self.P[row] + self.row_bias[row]
+        margins[exclude] = -np.inf
+        allowed = int(np.isfinite(margins).sum())
+        best = np.argsort(-margins, kind="stable")[: min(k, allowed)]
+        return best, self.predictions(margins[best])
+
+    def evaluate(self, rows: Rows, cols: Rows = None, values: Rows = None) -> EntryScores:
+        """Errors on other entries; a sparse matrix may stand in the place of the three.
+
+        Args:
+            rows: row numbers, or a sparse matrix.
+            cols: column numbers.
+            values: what is known of them.
+
+        Raises:
+            TypeError, ValueError: where they are no entries of this matrix, or values that the loss cannot take.
+        """
+        given = triplets(rows, cols, values, self.shape, self.loss)
+        return self.scores(self.margins_of_codes(given.rows, given.cols), np.asarray(given.values, np.float64))
+
+    def scores(self, margins: HostArray, values: HostArray) -> EntryScores:
+        """Errors of margins; those of a chance are measured against 0 and 1."""
+        check_values(values, self.loss)
+        targets = (values + 1) / 2 if self.loss == "logistic" else values
+        return entry_scores(self.predictions(margins), targets, LOSSES[self.loss].value(margins, values, self.delta))
+
+    def sheet(self) -> Sheet:
+        """The table that is printed, and shown in a notebook."""
+        return Sheet(self.title, ("", ""), self.rows(), ENDINGS[self.status], words=2)
+
+    @property
+    def title(self) -> str:
+        """What was learnt, in one line."""
+        kind = "weighted trace norm" if self.weighted else "trace norm"
+        return f"{self.shape[0]:,} × {self.shape[1]:,}, {LOSSES[self.loss].title}, {kind}, radius {self.radius:.4g}"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and figures, a line each."""
+        lines = [
+            ("entries", f"{self.entries:,}"),
+            ("rank", f"{self.rank}"),
+            ("norm", f"{self.norm:.4g} of {self.radius:.4g}"),
+            ("value", f"{self.value:.6g}"),
+            ("gap", "not measured" if self.gap is None else f"{self.gap:.2g}"),
+        ]
+        if self.path is not None:
+            best = self.path.best
+            lines.append(("radius from", f"a path of {len(self.path.radii)}"))
+            lines.append(("  validation loss", self.path.shown(best)))
+        if self.test is not None:
+            lines += [(f"test {name}" if name in ("entries", "loss") else name, text) for name, text in self.test.lines()]
+        lines.append(("steps", f"{self.steps:,} in {self.rounds} rounds"))
+        lines.append(("seconds", f"{self.seconds:.2f}"))
+        return lines
+
+    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
+        """The singular values; beside them the path of radii, where there is one.
+
+        Args:
+            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
+            ax: axes to draw the singular values into; None makes a figure, with the path beside them.
+
+        Returns:
+            The figure.
+
+        Raises:
+            ValueError: where the ending of `path` names no picture's format.
+        """
+        from matplotlib.figure import Figure
+
+        if path is not None:
+            picture_ending(path)
+        if ax is None and self.path is not None:
+            figure = Figure(figsize=(11.0, 4.2), layout="constrained")
+            axes, other = figure.subplots(1, 2)
+            self.path.plot(ax=other)
+        else:
+            figure, axes = axes_of(ax, (6.4, 4.2))
+        axes.bar(np.arange(1, self.rank + 1), self.s, color="#0072B2")
+        axes.set_xlabel("number")
+        axes.set_ylabel("singular value in the norm of the ball")
+        axes.set_title(f"rank {self.rank}, norm {self.norm:.4g} of {self.radius:.4g}", fontsize=10)
+        if not self.rank:
+            axes.text(0.5, 0.5, "X = 0: the biases alone", transform=axes.transAxes, ha="center", color="0.4")
+        if path is not None:
+            save_figure(figure, path)
+        return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a safetensors file, whole or not at all; `LowRank.load` reads it back."""
+        tensors: Tensors = {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
+        numbers = {
+            name: getattr(self, name)
+            for name in ("mean", "loss", "radius", "value", "gap", "status", "delta", "weighted", "entries", "steps",
+                         "rounds", "seconds")
+        }  # fmt: skip
+        content = {
+            **numbers,
+            "bounds": [None if not np.isfinite(b) else float(b) for b in self.bounds],
+            "path": None if self.path is None else self.path.pack("path.", tensors),
+            "row_labels": None if self.row_labels is None else list(self.row_labels),
+            "col_labels": None if self.col_labels is None else list(self.col_labels),
+            "test": None if self.test is None else asdict(self.test),
+        }
+        write_tensors(path, FORMAT, VERSION, content, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LowRank:
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError, IsADirectoryError: where there is no such file.
+            ValueError: for a damaged or foreign file.
+        """
+        content, tensors = read_tensors(path, FORMAT, VERSION, "low-rank model")
+        try:
+            return decode(content, tensors)
+        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+            raise ValueError(f"{path} is no low-rank model of this version of onesfw: its fields do not fit") from error
+
+
+def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
+    """A model from a file's content, whose fields must fit one another."""
+    arrays = {name: tensors[name] for name in ARRAYS}
+    m, n, columns = len(arrays["P"]), len(arrays["Q"]), arrays["P"].shape[1]
+    shapes = {"P": (m, columns), "Q": (n, columns), "row_bias": (m,), "col_bias": (n,), "s": arrays["s"].shape[:1]}
+    if any(arrays[name].shape != shape for name, shape in shapes.items()) or len(arrays["s"]) > columns:
+        raise ValueError("shapes do not fit")
+    if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in arrays.values()):
+        raise ValueError("factors must be finite numbers")
+    content = dict(content)
+    if content["loss"] not in ENTRY_LOSSES or content["status"] not in ENDINGS:
+        raise ValueError("an unknown loss or status")
+    low, high = content.pop("bounds")
+    path, test = content.pop("path"), content.pop("test")
+    labels = {name: content.pop(name) for name in ("row_labels", "col_labels")}
+    for name, size in (("row_labels", m), ("col_labels", n)):
+        if labels[name] is not None and len(labels[name]) != size:
+            raise ValueError("labels do not fit")
+    return LowRank(
+        **arrays,
+        **content,
+        bounds=(-np.inf if low is None else float(low), np.inf if high is None else float(high)),
+        path=None if path is None else CompletionPath.unpack(path, "path.", tensors),
+        row_labels=None if labels["row_labels"] is None else tuple(labels["row_labels"]),
+        col_labels=None if labels["col_labels"] is None else tuple(labels["col_labels"]),
+        test=None if test is None else EntryScores(**test),
+    )

@@ -1,0 +1,210 @@
+"""The observed entries of a matrix, checked once and in the order that the kernels read them; the weights of its norm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from onesfw.arguments import choose, named, number, whole_number
+from onesfw.linear.losses import LOSSES, Loss, best_shift
+from onesfw.lowrank.entry_kernels import merge, place
+from onesfw.trees import HostArray, Rows
+
+ENTRY_LOSSES = ("squared", "huber", "logistic", "poisson")
+SMOOTH = 0.5  # the share of the uniform distribution in the weights of rows and columns
+FARTHEST = 20.0  # a mean on the scale of log odds or log rates: all signs alike, or no counts at all
+LARGEST = 1e100  # squares of larger numbers, summed, may be infinite
+MOST_LINES = 2**31 - 1  # rows and columns are numbered in 32 bits
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """Row numbers, column numbers and values of the observed entries, as they were given, and the matrix's shape."""
+
+    rows: HostArray
+    cols: HostArray
+    values: HostArray
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, which: HostArray) -> Triplets:
+        """Some of the entries, of the same matrix."""
+        return Triplets(self.rows[which], self.cols[which], self.values[which], self.shape)
+
+
+def triplets(
+    rows: Rows, cols: Rows = None, values: Rows = None, shape: tuple[int, int] | None = None, loss: str = "squared"
+) -> Triplets:
+    """Checked triplets, from three vectors or from a sparse matrix in the place of the first.
+
+    Raises:
+        TypeError, ValueError: where they are no entries of one matrix, or values that the loss cannot take.
+    """
+    if scipy.sparse.issparse(rows):
+        if cols is not None or values is not None:
+            raise TypeError(f"{named('rows')} is a sparse matrix, which holds the columns and values too; give it alone")
+        matrix = scipy.sparse.coo_array(rows)
+        (i, j), numbers, found = matrix.coords, matrix.data, matrix.shape
+        shape = found if shape is None else shape
+    elif cols is None or values is None:
+        raise TypeError(
+            f"{named('cols')} and {named('values')} are needed beside {named('rows')}, or a scipy sparse matrix alone"
+        )
+    else:
+        i, j, numbers = rows, cols, values
+    i, j = indices(i, "rows"), indices(j, "cols")
+    numbers = np.asarray(numbers)
+    if numbers.dtype.kind not in "fiub" or numbers.ndim != 1:
+        raise TypeError(f"{named('values')} must be a vector of numbers, got {numbers.dtype} of shape {numbers.shape}")
+    if not len(i) == len(j) == len(numbers):
+        raise ValueError(
+            f"{named('rows')}, {named('cols')} and {named('values')} must be of one length, got {len(i):,}, {len(j):,} "
+            f"and {len(numbers):,}"
+        )
+    if not len(numbers):
+        raise ValueError(f"{named('values')} holds no entry; at least one must be known")
+    sizes = checked_shape(shape, i, j)
+    check_values(numbers, loss)
+    return Triplets(i, j, numbers, sizes)
+
+
+def indices(given: Rows, argument: str) -> HostArray:
+    """A vector of row or column numbers from 0 on, in 32 bits."""
+    numbers = np.asarray(given)
+    name = named(argument)
+    if numbers.ndim != 1:
+        raise TypeError(f"{name} must be a vector of whole numbers, got shape {numbers.shape}")
+    if numbers.dtype.kind not in "iu":
+        if numbers.dtype.kind != "f" or not np.array_equal(numbers, np.floor(numbers)):
+            raise TypeError(f"{name} must hold whole numbers, got {numbers.dtype}; MatrixCompletion takes any labels")
+    if len(numbers) and numbers.min() < 0:
+        raise ValueError(f"{name} holds {numbers.min()}, and numbers count from 0; leave negative ones out")
+    if len(numbers) and numbers.max() >= MOST_LINES:
+        raise ValueError(f"{name} holds {numbers.max()}; number them below {MOST_LINES:,}")
+    return numbers.astype(np.int32, copy=False)
+
+
+def checked_shape(shape: tuple[int, int] | None, rows: HostArray, cols: HostArray) -> tuple[int, int]:
+    """(rows, columns), as given or as the largest numbers tell."""
+    least = (int(rows.max()) + 1, int(cols.max()) + 1)
+    if shape is None:
+        return least
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
+        raise TypeError(f"{named('shape')} must be (rows, columns), got {shape!r}")
+    sizes = (whole_number(shape[0], "shape", 1, MOST_LINES), whole_number(shape[1], "shape", 1, MOST_LINES))
+    for size, needed, argument in zip(sizes, least, ("rows", "cols"), strict=True):
+        if needed > size:
+            raise ValueError(
+                f"{named(argument)} holds {needed - 1:,}, outside of {named('shape')}={sizes}; numbers count from 0"
+            )
+    return sizes
+
+
+def check_values(values: HostArray, loss: str) -> None:
+    """Raise where a value is no number, or none that the loss can take."""
+    choose(loss, ENTRY_LOSSES, "loss")
+    name = named("values")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} holds NaN or infinite numbers; leave those entries out: what is not given is unknown")
+    if loss == "logistic" and not np.isin(values, (-1, 1)).all():
+        odd = values[~np.isin(values, (-1, 1))][0]
+        raise ValueError(f"{name} must be −1 or +1 for {named('loss')}='logistic', got {odd:g}")
+    if loss == "poisson" and values.min() < 0:
+        raise ValueError(f"{name} must be counts of at least 0 for {named('loss')}='poisson', got {values.min():g}")
+    if np.abs(values).max() > LARGEST:
+        raise ValueError(f"{name} holds numbers beyond {LARGEST:g}; divide them by some constant")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Entries by rows, with what they are to be predicted by: the loss, the mean, the weights of the norm.
+
+    The norm is ‖diag(√p) X diag(√q)‖_*: p and q are the shares of the entries in each row and column, smoothed towards
+    uniform ones (Salakhutdinov and Srebro 2010), and sum to 1, so that a radius is in the units of the values.
+    """
+
+    ptr: HostArray
+    cols: HostArray
+    y: HostArray
+    shape: tuple[int, int]
+    loss: Loss
+    delta: float
+    mean: float
+    ridge: float
+    """Of the biases; 0 where there are none."""
+    p: HostArray
+    q: HostArray
+    row_counts: HostArray
+    col_counts: HostArray
+
+    @property
+    def n(self) -> int:
+        """How many entries there are."""
+        return len(self.y)
+
+    @property
+    def head(self) -> tuple[HostArray, HostArray, HostArray, int, float, float]:
+        """The arguments that every kernel begins with."""
+        return self.ptr, self.cols, self.y, self.loss.code, self.delta, self.mean
+
+    @property
+    def floor(self) -> float:
+        """The least mean loss that any predictions could have."""
+        if self.loss.name != "poisson":
+            return 0.0
+        counts = self.y[self.y > 0].astype(np.float64)
+        return float((counts - counts * np.log(counts)).sum()) / self.n
+
+
+def observe(
+    given: Triplets,
+    loss: str,
+    *,
+    delta: float = 1.0,
+    weighted: bool = True,
+    ridge: float = 3.0,
+    dtype: type = np.float32,
+    mean: float | None = None,
+) -> Observed:
+    """Triplets in the order of the kernels; entries that were given twice count once, with their mean.
+
+    Raises:
+        ValueError: where an entry was given with both signs, for the logistic loss.
+    """
+    m, n = given.shape
+    function = LOSSES[loss]
+    ptr = np.zeros(m + 1, np.int64)
+    np.cumsum(np.bincount(given.rows, minlength=m), out=ptr[1:])
+    cols, y = np.empty(len(given), np.int32), np.empty(len(given), dtype)
+    place(given.rows, given.cols, given.values, ptr[:-1].copy(), cols, y)
+    kept = merge(ptr, cols, y)
+    if kept < len(given):
+        cols, y = cols[:kept].copy(), y[:kept].copy()
+        if function.classifies and not np.isin(y, (-1, 1)).all():
+            raise ValueError(f"{named('values')} holds an entry with both signs; keep one of them")
+    if mean is None:
+        mean = central(function, delta, y) if ridge else 0.0
+    row_counts, col_counts = np.diff(ptr).astype(np.float64), np.bincount(cols, minlength=n).astype(np.float64)
+    p, q = np.full(m, 1.0 / m), np.full(n, 1.0 / n)
+    if weighted:
+        p, q = SMOOTH * p + (1 - SMOOTH) * row_counts / kept, SMOOTH * q + (1 - SMOOTH) * col_counts / kept
+    return Observed(ptr, cols, y, given.shape, function, delta, mean, ridge, p, q, row_counts, col_counts)
+
+
+def central(loss: Loss, delta: float, y: HostArray) -> float:
+    """The number that alone predicts the values best."""
+    if loss.name == "squared":
+        return float(np.mean(y, dtype=np.float64))
+    bound = FARTHEST if loss.name in ("logistic", "poisson") else np.inf
+    targets = y.astype(np.float64)
+    weights = np.full(len(y), 1.0 / len(y))
+    return float(best_shift(loss.code, delta, np.zeros(len(y)), targets, weights, -bound, bound, 0.0))
+
+
+def checked_delta(delta: object) -> float:
+    """Where the Huber loss turns linear."""
+    return number(delta, "delta", 0.0, strict=True)

@@ -1,0 +1,126 @@
+"""The state of a completion in a checkpoint: a path as far as it came, or the last stage of the fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onesfw.engine.checkpoint import Checkpoint
+from onesfw.files import Tensors
+from onesfw.lowrank.corrective import Point, Stage
+from onesfw.lowrank.radii import Figures, PathState
+from onesfw.trees import Json
+
+FIELDS = ("P", "Q", "bu", "bi", "s")
+NUMBERS = ("radius", "value", "gap", "multiplier", "steps", "rounds")
+
+
+class Saves:
+    """What a run saves and goes on from; None for one that is not kept."""
+
+    def __init__(self, store: Checkpoint | None) -> None:
+        self.store = store
+        self.path = PathState()
+        self.stage: Stage | None = None
+        loaded = None if store is None else store.load()
+        if store is not None and loaded is not None:
+            content, tensors = loaded
+            try:
+                self.path = unpack_path(content["path"], tensors)
+                self.stage = unpack_stage(content["fit"], "fit.", tensors)
+            except (KeyError, TypeError, ValueError) as error:
+                raise store.damaged() from error
+
+    def path_state(self) -> PathState:
+        """Where the path stood."""
+        return self.path
+
+    def fit_stage(self) -> Stage | None:
+        """Where the fit stood."""
+        return self.stage
+
+    def keep_path(self, state: PathState) -> None:
+        """Save the path when it is time."""
+        self.path = state
+        if self.store is not None and self.store.due():
+            self.finish()
+
+    def keep_fit(self, stage: Stage) -> None:
+        """Save the fit when it is time."""
+        self.stage = stage
+        if self.store is not None and self.store.due():
+            self.finish()
+
+    def finish(self) -> None:
+        """Save what is known now."""
+        if self.store is None:
+            return
+        tensors: Tensors = {}
+        content = {"path": pack_path(self.path, tensors), "fit": pack_stage(self.stage, "fit.", tensors)}
+        self.store.save(content, tensors)
+
+
+def pack_point(point: Point | None, prefix: str, tensors: Tensors) -> Json:
+    """A point as JSON and tensors."""
+    if point is None:
+        return None
+    tensors |= {f"{prefix}{name}": np.ascontiguousarray(getattr(point, name)) for name in FIELDS}
+    # Infinity is no number of JSON's.
+    return {name: str(float(getattr(point, name))) for name in NUMBERS}
+
+
+def unpack_point(content: Json, prefix: str, tensors: Tensors) -> Point | None:
+    """What `pack_point` made."""
+    if content is None:
+        return None
+    numbers = {name: float(content[name]) for name in NUMBERS}
+    arrays = {name: tensors[f"{prefix}{name}"] for name in FIELDS}
+    return Point(
+        **arrays,
+        **{name: int(value) if name in ("steps", "rounds") else value for name, value in numbers.items()},
+    )
+
+
+def pack_stage(stage: Stage | None, prefix: str, tensors: Tensors) -> Json:
+    """A stage as JSON and tensors."""
+    if stage is None:
+        return None
+    if stage.start is not None:
+        tensors[f"{prefix}start"] = stage.start
+    point = pack_point(stage.point, prefix, tensors)
+    return {"point": point, "before": str(stage.before), "drop": stage.drop, "started": stage.start is not None}
+
+
+def unpack_stage(content: Json, prefix: str, tensors: Tensors) -> Stage | None:
+    """What `pack_stage` made."""
+    if content is None:
+        return None
+    point = unpack_point(content["point"], prefix, tensors)
+    assert point is not None
+    start = tensors[f"{prefix}start"] if content["started"] else None
+    return Stage(point, start, float(content["before"]), float(content["drop"]))
+
+
+def pack_path(state: PathState, tensors: Tensors) -> Json:
+    """A path as JSON and tensors."""
+    for place, losses in enumerate(state.losses):
+        tensors[f"path.losses.{place}"] = losses
+    return {
+        "figures": [list(entry) for entry in state.figures],
+        "best": pack_point(state.best, "path.best.", tensors),
+        "last": pack_point(state.last, "path.last.", tensors),
+        "stage": pack_stage(state.stage, "path.stage.", tensors),
+        "entries": state.entries,
+    }
+
+
+def unpack_path(content: Json, tensors: Tensors) -> PathState:
+    """What `pack_path` made."""
+    figures = [Figures(*entry) for entry in content["figures"]]
+    return PathState(
+        figures,
+        [tensors[f"path.losses.{place}"] for place in range(len(figures))],
+        unpack_point(content["best"], "path.best.", tensors),
+        unpack_point(content["last"], "path.last.", tensors),
+        unpack_stage(content["stage"], "path.stage.", tensors),
+        int(content["entries"]),
+    )

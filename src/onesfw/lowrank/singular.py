@@ -1,0 +1,125 @@
+"""Leading singular triples of diag(a) G diag(b), G sparse: Golub-Kahan bidiagonalisation with reorthogonalisation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onesfw.lowrank.entry_kernels import times, times_transposed
+from onesfw.trees import DType, HostArray
+
+MOST_STEPS = 300
+FIRST_CHECK, EVERY = 8, 3
+BLOCK = 32  # vectors that are made room for at once
+TINY = 1e-300
+
+
+class Triples(NamedTuple):
+    """σ_1 ≥ σ_2 ≥ …, their left and right vectors as columns, where to start next time, and how far σ_1 may be off.
+
+    Vectors are there for the values that were asked for alone.
+    """
+
+    values: HostArray
+    left: HostArray
+    right: HostArray
+    start: HostArray
+    error: float
+
+
+class Scaled:
+    """diag(a) G diag(b) as an operator from its shorter side to its longer one."""
+
+    def __init__(self, ptr: HostArray, cols: HostArray, g: HostArray, a: HostArray, b: HostArray) -> None:
+        self.ptr, self.cols, self.g = ptr, cols, g
+        self.wide = len(b) > len(a)
+        self.inside, self.outside = (a, b) if self.wide else (b, a)
+        self.products = 0
+
+    def forward(self, v: HostArray, out: HostArray) -> None:
+        """From the shorter side to the longer one."""
+        (times_transposed if self.wide else times)(self.ptr, self.cols, self.g, self.inside * v, out)
+        out *= self.outside
+        self.products += 1
+
+    def back(self, w: HostArray, out: HostArray) -> None:
+        """From the longer side to the shorter one."""
+        (times if self.wide else times_transposed)(self.ptr, self.cols, self.g, self.outside * w, out)
+        out *= self.inside
+        self.products += 1
+
+
+def leading(
+    operator: Scaled,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    accuracy: float,
+    start: HostArray | None = None,
+    above: float = -1.0,
+    proof: float = 2.0,
+    dtype: DType | type = np.float64,
+) -> Triples:
+    """The `count` largest singular values, and the vectors of those that are larger than `above`, of one at least.
+
+    Only the vectors of the shorter side are kept. It stops when the leading value's estimated error is below the
+    relative `accuracy`, and the value has not risen by more than that while the number of steps grew by the factor
+    `proof`: near the optimum the active values coincide, and a warm start hides others.
+    """
+    short, long = len(operator.inside), len(operator.outside)
+    v = rng.standard_normal(short)
+    v /= np.linalg.norm(v)
+    if start is not None:
+        v = start / np.linalg.norm(start) + 0.3 * v
+        v /= np.linalg.norm(v)
+    most = min(MOST_STEPS, short)
+    basis = np.empty((min(BLOCK, most), short))
+    x, w, y = np.empty(long), np.zeros(long), np.empty(short)
+    diagonal: list[float] = []
+    beside: list[float] = []
+    claim, claimed, beta, done = -1.0, 0, 0.0, 0
+    while True:
+        if done == len(basis):
+            basis = np.vstack([basis, np.empty((min(BLOCK, most - done), short))])
+        basis[done] = v
+        operator.forward(v, x)
+        x -= beta * w
+        alpha = float(np.linalg.norm(x))
+        x, w = w, x
+        w /= max(alpha, TINY)
+        operator.back(w, y)
+        done += 1
+        for _ in range(2):
+            y -= basis[:done].T @ (basis[:done] @ y)
+        beta = float(np.linalg.norm(y))
+        diagonal.append(alpha)
+        beside.append(beta)
+        exhausted = beta <= 1e-10 * max(diagonal)
+        last = done == most or exhausted
+        if last or (done >= max(FIRST_CHECK, count + 2) and (done - FIRST_CHECK) % EVERY == 0):
+            left, values, right = np.linalg.svd(np.diag(diagonal) + np.diag(beside[:-1], 1))
+            rest = beta * abs(float(left[-1, 0]))
+            apart = float(values[0] - values[1]) if done > 1 else float(values[0])
+            error = 0.0 if exhausted else rest * rest / apart if rest < apart else rest
+            if error > accuracy * values[0]:
+                claim = -1.0
+            elif claim < 0 or values[0] > claim * (1 + accuracy):
+                claim, claimed = float(values[0]), done
+                last = last or proof <= 1
+            else:
+                last = last or done >= proof * claimed
+        if last:
+            break
+        v = y / beta
+    count = min(count, done)
+    values = values[:count]
+    shorter = basis[:done].T @ right[:count].T
+    wanted = max(1, int((values > above).sum()))
+    longer = np.zeros((long, wanted), dtype)
+    for place in range(wanted):
+        operator.forward(shorter[:, place], x)
+        longer[:, place] = x / max(float(np.linalg.norm(x)), TINY)
+    first = shorter[:, 0].copy()
+    sides = (shorter[:, :wanted], longer) if operator.wide else (longer, shorter[:, :wanted])
+    return Triples(values, *sides, first, error)

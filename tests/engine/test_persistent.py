@@ -1,0 +1,159 @@
+"""The persistent kernel against the compiled loop, without a GPU: padded steps, and the kernel in interpret mode."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import onesfw as fw
+from onesfw.engine import persistent
+from onesfw.engine.compiled_loop import initial, one_step
+from onesfw.engine.padded import NotPaddable, evaluate, pad, padded_shape, unpad
+from onesfw.engine.programs import KERNEL_VARIABLE
+
+LOSSES = {
+    "logistic": lambda x, row: jnp.logaddexp(0.0, -row[1] * (row[0] @ x)),
+    "squared": lambda x, row: (jnp.sum(row[0] * x) - row[1]) ** 2 / 2,
+    "mean and logsumexp": lambda x, row: jnp.mean((x - row[0]) ** 2) + jax.nn.logsumexp(x),
+    "sigmoid": lambda x, row: jax.nn.sigmoid(-row[1] * jnp.vdot(row[0], x)),
+    "huber": lambda x, row: jnp.where(abs(row[0] @ x) < 1, (row[0] @ x) ** 2 / 2, abs(row[0] @ x) - 0.5),
+    "largest entry": lambda x, row: jnp.max(x * row[0]) - jnp.min(x) + row[1] * jnp.argmax(row[0]) * jnp.sum(x),
+}
+SETS = {
+    "L1Ball": lambda d: fw.sets.L1Ball(2.0, shape=d),
+    "L2Ball": lambda d: fw.sets.L2Ball(2.0, shape=d),
+    "LInfBall": lambda d: fw.sets.LInfBall(0.5, shape=d),
+    "LpBall": lambda d: fw.sets.LpBall(3, 1.0, shape=d),
+    "Simplex": lambda d: fw.sets.Simplex(shape=d),
+    "SubSimplex": lambda d: fw.sets.SubSimplex(shape=d),
+    "Box": lambda d: fw.sets.Box(-np.ones(d), np.arange(1.0, d + 1)),
+    "Scaled": lambda d: fw.sets.Scaled(fw.sets.L1Ball(2.0, shape=d), 0.25),
+}
+CASES = [
+    *((d, "logistic", "L1Ball", False) for d in (1, 2, 3, 8, 33, 300)),
+    *((5, loss, "Simplex", True) for loss in LOSSES),
+    *((5, "logistic", name, False) for name in SETS if name != "Simplex"),
+]
+
+
+class Rows:
+    """Rows of an array that stays where it is, with NaN in their padding."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def row(self, number):
+        return filled(self.array[number])
+
+
+def filled(array, shape=None):
+    """An array with padded axes, NaN in the padding: nothing may depend on it."""
+    array = jnp.asarray(array)
+    shape = array.shape if shape is None else shape
+    padded = pad(array, shape)
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        padded = jnp.where(pad(jnp.ones(array.shape), shape) > 0, padded, jnp.nan)
+    return padded
+
+
+def problem(d, loss, constraint, n=12):
+    """A small objective and set."""
+    rng = np.random.default_rng(d)
+    rows = rng.normal(size=(n, d)).astype(np.float32), np.sign(rng.normal(size=n)).astype(np.float32)
+    return fw.FiniteSum(LOSSES[loss], rows), SETS[constraint](d)
+
+
+@pytest.mark.parametrize(("d", "loss", "constraint", "adaptive"), CASES)
+def test_a_step_on_padded_arrays_is_the_step(d, loss, constraint, adaptive):
+    objective, constraint = problem(d, loss, constraint)
+    algorithm = fw.one_sfw(rho="adaptive" if adaptive else None)
+    estimator, step = algorithm.estimator(objective), algorithm.step
+    start = constraint.start(jax.ShapeDtypeStruct((d,), np.float32))
+    state = initial(constraint, estimator, step, start, 10, False)
+    rng = np.random.default_rng(0)
+    state = state._replace(
+        previous=0.9 * state.previous, estimate=state.estimate._replace(d=jnp.asarray(rng.normal(size=d), jnp.float32))
+    )
+
+    def advance(data, state, row, rho, weight, t):
+        chosen = eqx.tree_at(lambda whole: whole.data, objective, data)
+        drawn = (row[None], ()), jnp.float32(0)
+        return one_step(chosen, constraint, estimator, step, 1, "last", state, *drawn, (), rho, weight, t)
+
+    arguments = objective.data, state, jnp.int32(7), jnp.float32(0.3), jnp.float32(0.2), jnp.int32(4)
+    traced = jax.make_jaxpr(advance)(*arguments)
+    leaves = jax.tree.leaves(arguments[1:])
+
+    def padded(data, leaves):
+        constants = [filled(array) for array in traced.consts]
+        return evaluate(traced.jaxpr, constants, [*(Rows(array) for array in data), *map(filled, leaves)])
+
+    expected = jax.tree.leaves(jax.jit(advance)(*arguments))
+    found = jax.jit(padded)(objective.data, leaves)
+    for true, larger in zip(expected, found, strict=True):
+        assert larger.shape == padded_shape(true.shape)
+        np.testing.assert_allclose(unpad(larger, true.shape), true, rtol=2e-6, atol=2e-6)
+
+
+def test_an_oracle_never_picks_padding():
+    traced = jax.make_jaxpr(fw.sets.Simplex(shape=5).lmo)(jnp.zeros(5))
+    high = jnp.asarray([3.0, 2.0, 2.5, 4.0, 2.0, -np.inf, np.nan, -1.0])
+    (vertex,) = evaluate(traced.jaxpr, traced.consts, [high])
+    assert vertex[:5].tolist() == [0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("function", [jnp.sort, jnp.cumsum, lambda x: x[::-1], lambda x: jnp.outer(x, x) @ x])
+def test_what_has_no_padded_form_says_so(function):
+    traced = jax.make_jaxpr(function)(jnp.zeros(5))
+    with pytest.raises(NotPaddable):
+        evaluate(traced.jaxpr, traced.consts, [jnp.zeros(8)])
+
+
+def run(monkeypatch, kernel, objective, constraint, **options):
+    """A run with the kernel named."""
+    monkeypatch.setenv(KERNEL_VARIABLE, kernel)
+    result = fw.minimize(objective, constraint, **{"steps": 40, **options})
+    return result
+
+
+def test_the_kernel_follows_the_compiled_loop(monkeypatch):
+    objective, constraint = problem(5, "logistic", "L1Ball")
+    options = {"algorithm": fw.one_sfw(rho="adaptive"), "every": [3, 4, 17]}
+    expected = run(monkeypatch, "xla", objective, constraint, **options)
+    found = run(monkeypatch, "persistent", objective, constraint, **options)
+    assert (expected.kernel, found.kernel) == ("xla", "persistent")
+    np.testing.assert_allclose(found.trace.value, expected.trace.value, rtol=1e-5)
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-6)
+    np.testing.assert_allclose(found.state.estimate.d, expected.state.estimate.d, atol=1e-5)
+
+
+def test_the_kernel_keeps_x_o_and_takes_draws_from_outside(monkeypatch):
+    objective = fw.Expectation(lambda x, z: jnp.sum((x - z) ** 2), lambda key: jax.random.normal(key, (3,)))
+    options = {"algorithm": fw.one_sfw("nonconvex"), "evaluate": False}
+    expected = run(monkeypatch, "xla", objective, fw.sets.L2Ball(1.0, shape=3), **options)
+    found = run(monkeypatch, "persistent", objective, fw.sets.L2Ball(1.0, shape=3), **options)
+    assert found.kernel == "persistent"
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-5)
+    np.testing.assert_allclose(found.x_last, expected.x_last, atol=1e-5)
+
+
+def test_another_loop_runs_what_the_kernel_cannot(monkeypatch):
+    objective, _ = problem(5, "logistic", "L1Ball")
+    result = run(monkeypatch, "persistent", objective, fw.sets.KSparse(2, 1.0, shape=5), evaluate=False)
+    assert (result.kernel, result.steps) == ("xla", 40)
+
+
+def test_a_kernel_that_does_not_compile_never_reaches_the_user(monkeypatch):
+    def broken(*args):
+        raise RuntimeError("the compiler gave up")
+
+    monkeypatch.setattr(persistent, "evaluate", broken)
+    objective, constraint = problem(5, "logistic", "L1Ball")
+    assert run(monkeypatch, "persistent", objective, constraint, evaluate=False).kernel == "xla"
+
+
+def test_an_unknown_kernel_is_refused(monkeypatch):
+    objective, constraint = problem(5, "logistic", "L1Ball")
+    with pytest.raises(ValueError, match="ONESFW_KERNEL must be persistent or xla, got 'fast'"):
+        run(monkeypatch, "fast", objective, constraint)
