@@ -27,6 +27,8 @@ onesfw fit big.svm.gz --radius 100 --passes 20 --cache big.rows --checkpoint run
 
 onesfw fit "part-*.svm.gz" --radius 30 --model m.safetensors
 
+onesfw fit s3://bucket/clicks --target clicked --radius 30 --passes 3 --cache clicks.rows --checkpoint run
+
 zcat part-*.gz | onesfw fit - --features 1e6 --labels 0,1 --radius 30 --model m.safetensors
 
 onesfw fit people.csv --target income --loss logistic --set l2 --radius 10 --model m.safetensors
@@ -41,7 +43,9 @@ FILE, MODEL, RUN, SHOW = "The file", "The model", "The run", "Output"
 
 def fit_command(
     train: str = typer.Argument(
-        ..., metavar="TRAIN", help="The file to learn from; a pattern in quotes for several; - is the standard input."
+        ...,
+        metavar="TRAIN",
+        help="The file to learn from; a folder, a quoted pattern or an address for several; - is the standard input.",
     ),
     test: str = typer.Argument(None, metavar="TEST", help="A file to test on.", show_default=False),
     loss: str = typer.Option(
@@ -65,6 +69,9 @@ def fit_command(
     schedule: str = typer.Option(None, metavar="NAME", help="paper, tuned, adaptive, c2, c4.", rich_help_panel=RUN),
     buffer: Any = typer.Option(
         "50000", parser=whole, metavar="ROWS", help="Rows shuffled together; 1: as they come.", rich_help_panel=RUN
+    ),
+    readers: Any = typer.Option(
+        None, parser=whole, metavar="N", help="Threads that decode many Parquet files.", rich_help_panel=RUN
     ),
     key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of the shuffling.", rich_help_panel=RUN),
     cache: Path = typer.Option(
@@ -126,7 +133,8 @@ def fit_command(
             trained = train_model(
                 train, test=test, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
-                cache=cache, checkpoint=checkpoint, progress=not (quiet or as_json), buffer=buffer, format=form,
+                cache=cache, checkpoint=checkpoint, progress=not (quiet or as_json), buffer=buffer,
+                readers=readers, format=form,
                 features=features, zero_based=zero_based, labels=labels, strings=strings, hash_bits=hash_bits,
                 categorical=categorical, drop=drop, delimiter=delimiter, header=not no_header, normalize=normalize,
                 float64=float64, skip_bad=skip_bad,

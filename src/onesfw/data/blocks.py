@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from onesfw.data.batch import START, Position
+from onesfw.data.store import Entry, Store, StoreError
 
 BLOCK = 4 << 20
 LONGEST = 256 << 20  # bytes of one line; more is no text
@@ -23,6 +24,7 @@ MARK = b"\xef\xbb\xbf"  # some programs begin a text with it
 OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open, b"BZh": bz2.open}
 PARQUET = b"PAR1"
 HEAD = 6
+AT_ONCE = 32 << 20  # bytes up to which a file elsewhere is fetched whole: one request instead of several
 ENDS = 1 << 16  # bytes at either end of a file that its fingerprint looks at
 
 
@@ -64,11 +66,27 @@ class Rejoined(io.RawIOBase):
 
 
 class Input:
-    """A file, or `-` for the standard input."""
+    """A file, or `-` for the standard input.
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    Args:
+        path: of the file, or its path in the store.
+        store: where it is, if not on this machine.
+        entry: what the store's listing says of it.
+        constants: columns that the folders of a data set with partitions tell, one value for the whole file.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        store: Store | None = None,
+        entry: Entry | None = None,
+        constants: dict[str, int | str | None] | None = None,
+    ) -> None:
+        self.path, self.store, self.entry, self.constants = path, store, entry, constants or {}
         self.name = "the standard input" if path == "-" else path
+        if store is not None:
+            self.name, self.repeatable = store.name_of(path), True
+            return
         if path == "-":
             self.repeatable = False
             return
@@ -84,6 +102,8 @@ class Input:
 
     def raw(self) -> BinaryIO:
         """The bytes as they are."""
+        if self.store is not None and self.entry is not None:
+            return cast(BinaryIO, self.store.open(self.entry))
         if self.path == "-":
             return sys.stdin.buffer
         try:
@@ -95,8 +115,25 @@ class Input:
         """Whether a file begins as Parquet does."""
         if not self.repeatable:
             return False
+        if self.store is not None and self.path.lower().endswith((".parquet", ".pq")):
+            return True  # without asking the store for its first bytes
         with self.raw() as stream:
             return stream.read(len(PARQUET)) == PARQUET
+
+    def seekable(self) -> Any:
+        """What pyarrow reads Parquet from: a path, or the bytes of a file elsewhere, small ones at once."""
+        if self.store is None or self.entry is None:
+            return self.path
+        if self.entry.size <= AT_ONCE:
+            import pyarrow as pa
+
+            return pa.BufferReader(self.store.whole(self.entry))
+        return self.store.open(self.entry)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return os.stat(self.path).st_size if self.entry is None else self.entry.size
 
     def text_size(self) -> int | None:
         """The bytes of a text that is not compressed; None for whatever else."""
@@ -105,7 +142,7 @@ class Input:
         with self.raw() as stream:
             head = stream.read(HEAD)
             packed = any(head.startswith(magic) for magic in (*OPENERS, PARQUET))
-            return None if packed else os.fstat(stream.fileno()).st_size
+            return None if packed else self.size
 
     def open(self) -> BinaryIO:
         """The bytes, decompressed; what they are is seen from the first of them, whatever the name."""
@@ -119,6 +156,8 @@ class Input:
         if opener is None:
             return stream
         if not self.repeatable:
+            return opener(stream)
+        if self.store is not None:
             return opener(stream)
         stream.close()
         return opener(self.path)
@@ -147,6 +186,8 @@ class Input:
                     digest = "" if hasher is None else hasher.hexdigest()
                     yield Block(body, line + 1, (offset, line + count), digest)
                     line += count
+            except StoreError:
+                raise
             except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
                 raise ValueError(f"{self.name} is damaged after line {line:,}: {error}") from error
             except OverlongLine as error:
@@ -159,6 +200,8 @@ class Input:
         """What tells a file from another or from its earlier self: size, time of change, hash of both ends."""
         if not self.repeatable:
             return "a stream"
+        if self.store is not None:
+            return self.stamp()
         with self.raw() as stream:
             status = os.fstat(stream.fileno())
             hasher = hashlib.sha256(stream.read(ENDS))
@@ -173,6 +216,13 @@ class Input:
         with self.raw() as stream:
             found = hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
             return f"{os.fstat(stream.fileno()).st_size} bytes, SHA-256 {found[:16]}"
+
+    def stamp(self) -> str:
+        """What tells one of many files from its earlier self, without reading it: size and time of change, or ETag."""
+        if self.entry is not None:
+            return self.entry.stamp
+        status = os.stat(self.path)
+        return f"{status.st_size} bytes, changed at {status.st_mtime_ns}"
 
 
 class OverlongLine(Exception):

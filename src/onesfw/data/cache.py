@@ -11,7 +11,7 @@ import hashlib
 import json
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -143,7 +143,11 @@ class RowCache:
 
     def chunks(self, first: int = 0) -> Iterator[Chunk]:
         """The chunks from the given one on; a chunk's memory is given back when the next one is asked for."""
-        for place in range(first, len(self.index)):
+        return self.some(range(first, len(self.index)))
+
+    def some(self, places: Iterable[int]) -> Iterator[Chunk]:
+        """The chunks of these numbers, in this order."""
+        for place in places:
             entry = self.index[place]
             targets, data, indices, indptr = arrays = self.arrays(entry)
             if not self.sound[place]:

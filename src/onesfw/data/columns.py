@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from onesfw.arguments import named, nearest
@@ -77,7 +78,7 @@ def make_encoding(
     drop: tuple[str, ...],
     normalize: bool,
     float64: bool,
-    others: Sequence[CsvTable | ParquetTable] = (),
+    others: Iterable[CsvTable | ParquetTable] = (),
 ) -> Encoding:
     """An encoding of all columns but the target and the dropped ones; reads the file once for categories."""
     rows = first_rows(table)
@@ -104,7 +105,7 @@ def make_encoding(
             raise ValueError(
                 f"{named('strings')} onehot must read the categories first, and a stream can be read only once"
             )
-        found = {name: tuple(values) for name, values in distinct_words([table, *others], words).items()}
+        found = {name: tuple(values) for name, values in distinct_words(chain([table], others), words).items()}
     columns = tuple(
         Column(name, kind if kind != WORDS else ONE_HOT if strings == ONE_HOT else HASHED, found.get(name, ()))
         for name, kind in kinds.items()
@@ -116,7 +117,7 @@ def make_encoding(
     )  # fmt: skip
 
 
-def distinct_words(tables: Sequence[CsvTable | ParquetTable], names: list[str]) -> dict[str, list[str]]:
+def distinct_words(tables: Iterable[CsvTable | ParquetTable], names: list[str]) -> dict[str, list[str]]:
     """The different words of these columns, sorted, from one reading of the files; bad rows are left to the source."""
     import pyarrow as pa
     import pyarrow.compute as pc

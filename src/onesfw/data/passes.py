@@ -11,7 +11,7 @@ from onesfw.data.cache import CacheWriter, RowCache, refuse_stranger
 from onesfw.data.chunks import Chunk, read_chunks
 from onesfw.data.labels import Targets
 from onesfw.data.prepare import Prepared, ReadOptions, Source, inputs_of, prepare, reopen
-from onesfw.data.sources import RowsFrom
+from onesfw.data.sources import Files, RowsFrom
 from onesfw.data.unchanged import Unchanged
 
 KEPT = 128 << 20  # bytes of rows that stay in memory where no cache is asked for
@@ -89,14 +89,26 @@ class Passes:
         """Bad rows that the first pass skipped so far."""
         return self.skipped_before + (0 if self.counted or self.source is None else self.source.bad.count)
 
+    @property
+    def bad_examples(self) -> list[str]:
+        """Some of them."""
+        return [] if self.source is None else self.source.bad.examples
+
+    def whole(self) -> Iterator[Chunk]:
+        """All rows once more."""
+        return self.chunks()
+
     def chunks(
         self,
         first: int = 0,
         start: Position = START,
         proof: str = "",
         stop: Callable[[], bool] = lambda: False,
+        sweep: int = 0,
     ) -> Generator[Chunk, None, None]:
         """The chunks of one pass from the given one on, which begins at `start`; ends early when `stop` says so."""
+        if sweep and self.cache is None and self.kept is None and isinstance(self.input, Files):
+            self.input.check()
         if self.cache is not None:
             yield from self.cache.chunks(first)
         elif self.kept is not None:

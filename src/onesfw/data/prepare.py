@@ -23,6 +23,7 @@ STRINGS = ("hash", ONE_HOT)
 SUFFIXES = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 COMPRESSED = (".gz", ".xz", ".bz2")
 MOST_BITS = 30
+HEADLINE = 1 << 16  # bytes of a text that are read to see its headline
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,11 @@ class ReadOptions:
 
     def parts(self, source: RowsFrom) -> dict[str, str]:
         """A name and a text for everything that decides which rows come out."""
-        return {"file": source.fingerprint(), **{field.name: str(getattr(self, field.name)) for field in fields(self)}}
+        return {"file": source.fingerprint(), **self.words()}
+
+    def words(self) -> dict[str, str]:
+        """A name and a text for every option."""
+        return {field.name: str(getattr(self, field.name)) for field in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,43 @@ def open_table(source: Input, options: ReadOptions, names: tuple[str, ...] = ())
     return CsvTable(source, options.delimiter or ("\t" if tabs else ","), options.header, list(names))
 
 
+def open_part(source: RowsFrom, part: Input, options: ReadOptions, names: tuple[str, ...]) -> Any:
+    """A table among several, whose columns may stand in another order: each text is asked for its own headline."""
+    if isinstance(source, Input) or not options.header or find_format(part, options.format) == "parquet":
+        return open_table(part, options, names)
+    table = open_table(part, options)
+    table.first()
+    return table
+
+
+def check_alike(source: RowsFrom, options: ReadOptions, encoding: Encoding | None = None) -> None:
+    """Raise ValueError, by its name, for a file of another format than the first, or whose headline lacks a column.
+
+    The row groups of Parquet are looked at on their own (`row_groups.py`).
+    """
+    parts = inputs_of(source)
+    formats = {part.name: find_format(part, options.format) for part in parts}
+    first = formats[parts[0].name]
+    for name, found in formats.items():
+        if found != first:
+            raise ValueError(
+                f"{named('source')}: {name} is {found}, and {parts[0].name} is {first}; give files of one format"
+            )
+    if encoding is None or first != "csv" or not options.header or not isinstance(source, Files):
+        return
+    wanted = [column.name for column in encoding.columns] + ([encoding.target] if encoding.target else [])
+    for part in parts[1:]:
+        block = next(part.blocks(size=HEADLINE), None)
+        if block is None:
+            raise ValueError(f"{part.name} holds no rows")
+        names = open_table(part, options).columns(block.lines())
+        missing = next((name for name in wanted if name not in names), None)
+        other = next((name for name in names if name not in wanted and name not in options.drop), None)
+        if missing is not None or other is not None:
+            what = f"lacks the column {missing!r} of" if missing is not None else f"has a column {other!r} unlike"
+            raise ValueError(f"{part.name} {what} {parts[0].name}; all files need the same columns")
+
+
 def reopen(
     source: RowsFrom, options: ReadOptions, prepared: Prepared, *, strict: bool = True, targets: bool = True
 ) -> Source:
@@ -159,7 +201,7 @@ def reopen(
             raise ValueError(
                 f"{part.name} is not known for CSV or Parquet, which the model needs; say so with {named('format')}"
             )
-        return TableSource(open_table(part, options, prepared.names), bad, encoding, targets=targets)
+        return TableSource(open_part(source, part, options, prepared.names), bad, encoding, targets=targets)
 
     return Source(one_after_another(source, opened, bad), bad)
 
@@ -192,6 +234,7 @@ def prepare(source: RowsFrom, options: ReadOptions) -> tuple[Prepared, Source]:
     if isinstance(source, Blocks):
         return prepare_blocks(source, options)
     bad = BadRows(source.name, options.skip_bad)
+    check_alike(source, options)
     first = inputs_of(source)[0]
     found = find_format(first, options.format)
     seen: list[Label] = []
@@ -218,7 +261,7 @@ def prepare(source: RowsFrom, options: ReadOptions) -> tuple[Prepared, Source]:
         from onesfw.data.tables import TableSource
 
         table = open_table(first, options)
-        others = [open_table(part, options) for part in inputs_of(source)[1:]]
+        others = (open_table(part, options) for part in inputs_of(source)[1:])
         encoding = make_encoding(
             table, target=options.target, strings=options.strings, hash_bits=options.hash_bits,
             categorical=options.categorical, drop=options.drop, normalize=options.normalize, float64=options.float64,
@@ -230,9 +273,10 @@ def prepare(source: RowsFrom, options: ReadOptions) -> tuple[Prepared, Source]:
                 f"{named('loss')} logistic or squared_hinge for classes"
             )
         names = tuple(table.names)
+        check_alike(source, options, encoding)
 
         def opened_table(part: Input) -> Any:
-            again = table if part is first else open_table(part, options, names)
+            again = table if part is first else open_part(source, part, options, names)
             return TableSource(again, bad, encoding, targets=True)
 
         inner = one_after_another(source, opened_table, bad)

@@ -9,39 +9,73 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
 from onesfw.arguments import named
 from onesfw.data.batch import START, BadRows, Batch, Position, csr
 from onesfw.data.blocks import Input
+from onesfw.data.store import Store, hidden, is_uri
 
+NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # Hive's name for a missing value
 Pair = tuple[Any, Any]
 
 
 class Files:
-    """Several files, read as one: all of one format."""
+    """Several files, read as one: all of one format.
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.inputs = [Input(path) for path in paths]
-        if not all(part.repeatable for part in self.inputs):
-            wrong = next(part.name for part in self.inputs if not part.repeatable)
-            raise ValueError(f"{named('source')}: {wrong} is a stream, which goes alone; give files only")
-        self.name = f"{paths[0]} and {len(paths) - 1} more"
-        self.repeatable = True
+    Args:
+        given: what they were asked for by: paths, patterns, folders, addresses.
+        inputs: the files that were found there.
+    """
+
+    repeatable = True
+
+    def __init__(self, given: Sequence[str], inputs: Sequence[Input]) -> None:
+        self.given, self.inputs = given, list(inputs)
+        self.name = f"{self.inputs[0].name} and {len(self.inputs) - 1} more"
+        self.stamps = self.look()
+
+    def look(self) -> dict[str, str]:
+        """What tells each file from its earlier self; a file without a byte is refused."""
+        for part in self.inputs:
+            if not part.repeatable:
+                raise ValueError(f"{named('source')}: {part.name} is a stream, which goes alone; give files only")
+            if not part.size:
+                raise ValueError(f"{part.name} is empty: it has no bytes; remove it, or write it again")
+        return {part.name: part.stamp() for part in self.inputs}
+
+    def check(self) -> None:
+        """Raise ValueError, by its name, for a file that has changed, vanished or was added since the beginning."""
+        now = {part.name: part.stamp() for part in found_files(self.given)}
+        for name, what in differences(self.stamps, now).items():
+            raise ValueError(
+                f"{name} {what} since the pass before; a run needs the same rows in every pass: put them back, or "
+                "start anew"
+            )
 
     def text_size(self) -> int | None:
         """The bytes of texts that are not compressed; None where one is something else."""
+        if self.inputs[0].text_size() is None:
+            return None
         sizes = [part.text_size() for part in self.inputs]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
     def fingerprint(self) -> str:
         """What tells these files from others or from their earlier selves."""
-        return "; ".join(part.fingerprint() for part in self.inputs)
+        return hashlib.sha256(repr(sorted(self.stamps.items())).encode()).hexdigest()
 
     def content(self) -> str:
         """What tells these files from whatever holds other bytes."""
         return "; ".join(part.content() for part in self.inputs)
+
+
+def differences(before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
+    """What happened to each file that is not as it was."""
+    found = {name: "was added" for name in now if name not in before}
+    found |= {name: "is gone" for name in before if name not in now}
+    return found | {name: "has changed" for name in before if name in now and now[name] != before[name]}
 
 
 class Blocks:
@@ -76,22 +110,18 @@ RowsFrom = Input | Files | Blocks
 
 
 def as_input(source: Any) -> RowsFrom:
-    """What a user's `source` stands for: a path, `-`, a pattern such as part-*.svm, a list of paths, or blocks."""
+    """What a user's `source` stands for: a path, `-`, a folder, a pattern such as part-*.svm, an address, a list of
+    these, or blocks."""
     if isinstance(source, Input | Files | Blocks):
         return source
     if isinstance(source, str | os.PathLike):
-        path = os.fspath(source)
-        if not isinstance(path, str):
-            raise TypeError(f"{named('source')} must be a path in text, got {source!r}")
-        if "\0" not in path and glob.has_magic(path) and not os.path.lexists(path):
-            found = sorted(glob.glob(path, recursive=True))
-            if not found:
-                raise FileNotFoundError(f"{named('source')}: no file matches {path}")
-            return Input(found[0]) if len(found) == 1 else Files(found)
-        return Input(path)
+        source = [source]
     if isinstance(source, list | tuple) and source and all(isinstance(part, str | os.PathLike) for part in source):
         paths = [os.fspath(part) for part in source]
-        return Input(paths[0]) if len(paths) == 1 else Files(paths)
+        if not all(isinstance(path, str) for path in paths):
+            raise TypeError(f"{named('source')} must be a path in text, got {source[0]!r}")
+        inputs = found_files(paths)
+        return inputs[0] if len(inputs) == 1 else Files(paths, inputs)
     if isinstance(source, tuple) and len(source) == 2 and hasattr(source[0], "shape"):
         return Blocks([source])
     if callable(source) or isinstance(source, Iterable):
@@ -99,6 +129,57 @@ def as_input(source: Any) -> RowsFrom:
     raise TypeError(
         f"{named('source')} must be a path, a list of paths, a pair (X, y) or an iterable of such pairs, got {source!r}"
     )
+
+
+def found_files(given: Sequence[str]) -> list[Input]:
+    """The files that paths, patterns, folders and addresses stand for, in that order; each folder's are sorted."""
+    return [part for path in given for part in files_at(path)]
+
+
+def files_at(path: str) -> list[Input]:
+    """The files of one path, pattern, folder or address."""
+    if is_uri(path) and not path.startswith("file://"):
+        return files_in(Store(path))
+    path = path.removeprefix("file://")
+    if "\0" in path or path == "-":
+        return [Input(path)]
+    if os.path.isdir(path):
+        below = glob.glob(os.path.join(glob.escape(path), "**"), recursive=True)
+        found = sorted(name for name in below if os.path.isfile(name) and not hidden(os.path.relpath(name, path)))
+        if not found:
+            raise FileNotFoundError(f"{named('source')}: the folder {path} holds no files; give another path")
+    elif glob.has_magic(path) and not os.path.lexists(path):
+        found = sorted(glob.glob(path, recursive=True))
+        if not found:
+            raise FileNotFoundError(f"{named('source')}: no file matches {path}")
+    else:
+        return [Input(path)]
+    partitions = partitions_of(found)
+    return [Input(name, constants=constants) for name, constants in zip(found, partitions, strict=True)]
+
+
+def files_in(store: Store) -> list[Input]:
+    """The files of an address."""
+    entries = store.entries()
+    if not entries:
+        raise FileNotFoundError(f"{named('source')}: there is no file at {store.address}; check the address")
+    partitions = partitions_of([entry.path for entry in entries])
+    return [Input(entry.path, store, entry, constants) for entry, constants in zip(entries, partitions, strict=True)]
+
+
+def partitions_of(paths: Sequence[str]) -> list[dict[str, int | str | None]]:
+    """The columns that folders such as year=2024 stand for, as Hive names them; whole numbers where all are."""
+    pairs = [[part.partition("=") for part in path.split("/")[:-1]] for path in paths]
+    texts = [{unquote(name): unquote(value) for name, _, value in folders if value} for folders in pairs]
+    names = [name for name in texts[0] if all(name in text for text in texts)] if len(paths) > 1 else []
+    whole = {name for name in names if all(text[name].lstrip("-").isdigit() for text in texts)}
+    return [
+        {
+            name: None if text[name] == NO_PARTITION else int(text[name]) if name in whole else text[name]
+            for name in names
+        }
+        for text in texts
+    ]
 
 
 class Parts:

@@ -16,6 +16,7 @@ from onesfw.arguments import named, nearest
 from onesfw.data.batch import START, BadRows, Batch, Position, joined, salvage
 from onesfw.data.blocks import Block, Input
 from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
+from onesfw.data.store import StoreError
 
 ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
 ENTRIES = 1 << 20
@@ -205,9 +206,9 @@ def is_number(text: str) -> bool:
 
 
 class ParquetTable:
-    """A Parquet file."""
+    """A Parquet file, or one of its row groups."""
 
-    def __init__(self, source: Input) -> None:
+    def __init__(self, source: Input, group: int | None = None) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -215,10 +216,15 @@ class ParquetTable:
             raise ValueError("Parquet cannot be read from a stream; give a file")
         self.input = source
         try:
-            self.file = pq.ParquetFile(source.path, buffer_size=BUFFER)
+            self.file = pq.ParquetFile(source.seekable(), buffer_size=BUFFER if source.store is None else 0)
+        except StoreError:
+            raise
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{source.name} is not a Parquet file, or it is damaged: {error}") from error
-        self.names = list(self.file.schema_arrow.names)
+        self.groups = None if group is None else [group]
+        self.own = list(self.file.schema_arrow.names)
+        self.constants = {name: value for name, value in source.constants.items() if name not in self.own}
+        self.names = [*self.own, *self.constants]
         twice = next((name for name in self.names if self.names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{source.name} has two columns {twice!r}; rename one")
@@ -236,15 +242,29 @@ class ParquetTable:
         """Pieces from `start` on."""
         import pyarrow as pa
 
+        wanted = None if self.wanted is None else [name for name in self.wanted if name in self.own]
         size = max(1, min(ROWS, ENTRIES // max(1, len(self.wanted or self.names))))
         done, rows = 0, 0
         try:
-            for batch in self.file.iter_batches(batch_size=size, columns=self.wanted, use_threads=False):
+            for batch in self.file.iter_batches(
+                batch_size=size, row_groups=self.groups, columns=wanted, use_threads=False
+            ):
                 done, before, rows = done + 1, rows, rows + batch.num_rows
                 if done > start[0]:
-                    yield self.piece(batch, before, (done, rows))
+                    yield self.piece(self.completed(batch), before, (done, rows))
+        except StoreError:
+            raise
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{self.input.name} is damaged after row {rows:,}: {error}") from error
+
+    def completed(self, batch: Any) -> Any:
+        """A batch with the columns that the file's folders tell."""
+        import pyarrow as pa
+
+        for name, value in self.constants.items():
+            kind = pa.int64() if isinstance(value, int) else pa.string()
+            batch = batch.append_column(name, pa.repeat(pa.scalar(value, kind), batch.num_rows))
+        return batch
 
     @staticmethod
     def piece(batch: Any, before: int, end: Position) -> Piece:

@@ -22,6 +22,7 @@ INTERVAL = 10.0  # seconds between saves, at least
 SHARE = 20.0  # a save that takes a second is made every 20 seconds at most
 MARK = "onesfw-checkpoint.json"
 FORMAT, VERSION = "onesfw.checkpoint", 1
+FILE_PART = "file "  # begins the name of a part that is one of several files
 REMEDY = "choose another path, or delete it to start anew"
 
 
@@ -62,6 +63,13 @@ def open_folder(path: str | Path, parts: dict[str, str]) -> Path:
         different = [name for name in {**saved, **parts} if saved.get(name) != parts.get(name)]
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{checkpoint}: {mark} cannot be read ({error}); {REMEDY}") from error
+    for name in different:
+        if name.startswith(FILE_PART):
+            what = "is gone" if name not in parts else "has changed" if name in saved else "was added"
+            raise ValueError(
+                f"{checkpoint}: {name.removeprefix(FILE_PART)} {what} since the run in {path} was begun; put it back, "
+                "or start anew in another folder"
+            )
     if different:
         shown = "; ".join(f"{named(n)} (saved: {saved.get(n, 'free')}, now: {parts.get(n, 'free')})" for n in different)
         raise ValueError(f"{checkpoint}: {path} belongs to a run with another {shown}; {REMEDY}")

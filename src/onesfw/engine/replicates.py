@@ -1,4 +1,4 @@
-"""One seed or many: compile once, run each in a thread or all under `vmap`, and collect one `Result`."""
+"""One seed or many: in threads, on the workers of a joblib backend or under `vmap`; one `Result` is collected."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from onesfw import trees
+from onesfw.engine import jobs
 from onesfw.engine.checkpoint import Checkpoint, open_folder
 from onesfw.engine.evaluation import Evaluation
 from onesfw.engine.fingerprint import fingerprint
@@ -21,7 +23,7 @@ from onesfw.engine.run import Run
 from onesfw.progress import ProgressBar
 from onesfw.results.result import Result
 from onesfw.results.trace import make_trace, stack_traces
-from onesfw.trees import Array, Tree
+from onesfw.trees import Array, HostArray, Tree
 
 MOST_REPLICATES = 2**20
 
@@ -43,6 +45,10 @@ def carry_out(
         folded = jax.vmap(lambda r: jax.random.fold_in(key, r))(np.arange(replicates))
         keys = [folded] if vectorised else list(folded)
     folder = None if checkpoint is None else open_folder(Path(checkpoint), fingerprint(run, key, replicates))
+    if len(keys) > 1 and jobs.away() and not run.callbacks:  # a callback's own objects are here
+        with ProgressBar(run.steps * len(keys), show) as bar:
+            outcomes, seconds = on_workers(run, keys, folder, bar)
+        return collect(run, outcomes, seconds, replicates, "xla")
     with catch_interrupt() as interrupted, ProgressBar(run.steps * (replicates or 1), show) as bar:
         programs = compile_run(run, keys[0], together)
         bar.note("")
@@ -58,7 +64,7 @@ def carry_out(
 def in_threads(loops: list[HostLoop], time_limit: float | None) -> list[Outcome]:
     """Replicates as single runs in as many threads as there are cores; compiled code runs without Python's lock."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = min(len(loops), cores)
+    workers = 1 if jobs.nested() else min(len(loops), cores)
     share = None if time_limit is None else time_limit * workers / len(loops)
     wide = trees.wide()
 
@@ -73,6 +79,38 @@ def in_threads(loops: list[HostLoop], time_limit: float | None) -> list[Outcome]
 
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(one, loops))
+
+
+def on_workers(run: Run, keys: list[Array], folder: Path | None, bar: ProgressBar) -> tuple[list[Outcome], float]:
+    """Replicates as single runs on the user's joblib backend, one a task, and the longest time one took to compile.
+
+    The bits are those of the threads where the workers have the same processor. Their checkpoints are the same files,
+    so the folder must be one that all workers see.
+    """
+    workers = min(len(keys), jobs.workers(None))
+    share = None if run.time_limit is None else run.time_limit * workers / len(keys)
+    alone = replace(run, time_limit=share)
+    kind = str(jax.random.key_impl(keys[0]))
+    tasks = [
+        (alone, np.asarray(jax.random.key_data(key)), kind, number, folder, trees.wide())
+        for number, key in enumerate(keys)
+    ]
+    outcomes, seconds = [], 0.0
+    bar.note("")
+    for outcome, compiling in jobs.in_order(single, tasks):
+        outcomes.append(outcome)
+        seconds = max(seconds, compiling)
+        bar.advance(outcome.steps)
+    return outcomes, seconds
+
+
+def single(run: Run, key: HostArray, kind: str, number: int, folder: Path | None, wide: bool) -> tuple[Outcome, float]:
+    """One replicate from its key's numbers, and the seconds that compiling took: a task for any process."""
+    with jax.enable_x64(wide), catch_interrupt() as interrupted, ProgressBar(run.steps, False) as bar:
+        wrapped = jax.random.wrap_key_data(jnp.asarray(key), impl=kind)
+        programs = compile_run(run, wrapped)
+        store = None if folder is None else Checkpoint(folder, f"run-{number}")
+        return HostLoop(run, programs, wrapped, interrupted, bar, number, store).go(), programs.seconds
 
 
 def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None, kernel: str) -> Result:

@@ -161,6 +161,12 @@ class OneSample(Estimator):
         return OracleCounts(self.batch * steps, self.batch * gradients, self.batch * later * self.correction.hvps)
 
 
+def drift_constant(moments: Moments) -> Array:
+    """c = (1 + √(1 + 4m²/s²))/2, at most 100."""
+    ratio = moments.change / jnp.maximum(moments.noise, jnp.finfo(moments.noise.dtype).tiny)
+    return jnp.minimum((1 + jnp.sqrt(1 + 4 * ratio)) / 2, LARGEST_CONSTANT)
+
+
 def segment_at(segment: Segment, x: Tree, t: Array) -> tuple[Segment, Array]:
     """The segment of step t, and 1/k: the share of its Δ̃ that the step adds, k the steps that it lasts.
 
@@ -175,12 +181,6 @@ def segment_at(segment: Segment, x: Tree, t: Array) -> tuple[Segment, Array]:
     start = jax.tree.map(lambda old, end: jnp.where(begins, end, old), segment.start, segment.end)
     end = jax.tree.map(lambda old, now: jnp.where(begins, now, old), segment.end, x)
     return Segment(start, end), 1 / (1 << doublings).astype(trees.dtype_of(x))
-
-
-def drift_constant(moments: Moments) -> Array:
-    """c = (1 + √(1 + 4m²/s²))/2, at most 100."""
-    ratio = moments.change / jnp.maximum(moments.noise, jnp.finfo(moments.noise.dtype).tiny)
-    return jnp.minimum((1 + jnp.sqrt(1 + 4 * ratio)) / 2, LARGEST_CONSTANT)
 
 
 def adaptive_rho(moments: Moments, t: Array) -> Array:

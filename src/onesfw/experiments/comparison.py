@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from onesfw.algorithms import ALGORITHMS, CONVEX, SCHEDULES, SETTINGS, Algorithm
 from onesfw.arguments import nearest, whole_number
+from onesfw.engine import jobs
 from onesfw.engine.checks import checked_run
 from onesfw.experiments.curves import (
     COUNTS,
@@ -234,16 +235,22 @@ def carry_out(plan: Plan, announce: Announce | None = None) -> Comparison:
     comparison = plan.comparison
     problem = comparison.problem
     comparison.finished = False
+    work = [(name, algorithm) for name, rules in plan.work.items() for algorithm in rules.values()]
+    tasks = [(problem, algorithm, comparison.budget, comparison.seeds, comparison.key) for _, algorithm in work]
+
+    def begin(place: int) -> None:
+        if announce is not None:
+            announce(problem.name, work[place][0])
+
+    curves = jobs.in_order(curve_or_reason, tasks, begin)
     for name, rules in plan.work.items():
         found: dict[str, Curve] = {}
-        for rule, algorithm in rules.items():
-            if announce is not None:
-                announce(problem.name, name)
-            try:
-                curve = measure(problem, algorithm, comparison.budget, comparison.seeds, comparison.key)
+        for rule in rules:
+            curve = next(curves)
+            if isinstance(curve, Curve):
                 found[rule] = replace(curve, name=name)
-            except NotFinite as error:
-                comparison.skipped[name] = str(error)
+            else:
+                comparison.skipped[name] = curve
         if found:
             best = min(found, key=lambda rule: final_of(found[rule]))
             comparison.skipped.pop(name, None)
@@ -252,6 +259,14 @@ def carry_out(plan: Plan, announce: Announce | None = None) -> Comparison:
                 comparison.rules[name] = {rule: curve.final for rule, curve in found.items()}
     comparison.finished = True
     return comparison
+
+
+def curve_or_reason(problem: Problem, algorithm: Algorithm, budget: int, seeds: int, key: int) -> Curve | str:
+    """What was measured, or why a method was left out; a task of its own."""
+    try:
+        return measure(problem, algorithm, budget, seeds, key)
+    except NotFinite as error:
+        return str(error)
 
 
 def recipe(name: str, setting: str, schedule: str | None = None, noise: float | None = None) -> Algorithm:

@@ -11,6 +11,7 @@ import numpy as np
 
 from onesfw import schedules
 from onesfw.algorithms import CONVEX, Algorithm, one_sfw
+from onesfw.engine import jobs
 from onesfw.experiments.comparison import REFERENCE, Announce, Comparison, Plan, prepare
 from onesfw.experiments.curves import Slope, mean_text, number_text, ratio, ratio_text
 from onesfw.experiments.runs import measure
@@ -127,13 +128,15 @@ def study(
 ) -> Study:
     """Run every rule on every subject."""
     done = Study(budget, seeds)
-    for problem in problems:
-        errors = {}
-        for rule, algorithm in rules().items():
-            if announce is not None:
-                announce(problem.name, rule)
-            errors[rule] = measure(problem, algorithm, budget, seeds, key).final
-        done.errors[problem.name] = errors
+    work = [(problem, rule, algorithm) for problem in problems for rule, algorithm in rules().items()]
+
+    def begin(place: int) -> None:
+        if announce is not None:
+            announce(work[place][0].name, work[place][1])
+
+    curves = jobs.in_order(measure, [(problem, algorithm, budget, seeds, key) for problem, _, algorithm in work], begin)
+    for (problem, rule, _), curve in zip(work, curves, strict=True):
+        done.errors.setdefault(problem.name, {})[rule] = curve.final
     return done
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from onesfw.data.chunks import Chunk
 from onesfw.data.passes import KEPT, Passes
+from onesfw.data.row_groups import GroupPasses
 from onesfw.linear.learner import Settings
 from onesfw.linear.losses import all_derivatives, all_values, best_shift
 from onesfw.linear.model import LinearModel, Training
@@ -15,7 +16,7 @@ from onesfw.linear.scores import Counting
 from onesfw.trees import HostArray
 
 
-def appraised(training: Training, model: LinearModel, settings: Settings, passes: Passes) -> Training:
+def appraised(training: Training, model: LinearModel, settings: Settings, passes: Passes | GroupPasses) -> Training:
     """The record with training loss, gap and scores, where the rows are at hand: in memory or in the cache.
 
     To read a file once more would cost as much as a pass of training. The margins are kept, eight bytes a row and
@@ -25,7 +26,7 @@ def appraised(training: Training, model: LinearModel, settings: Settings, passes
         return training
     counting = Counting(model)
     margins, targets = [], []
-    for chunk in passes.chunks():
+    for chunk in passes.whole():
         margins.append(model.margins(chunk.rows).reshape(len(chunk), settings.models))
         targets.append(chunk.targets.copy())  # a cache takes its memory back
         counting.count(margins[-1] if settings.models > 1 else margins[-1][:, 0], chunk.targets)
@@ -34,7 +35,7 @@ def appraised(training: Training, model: LinearModel, settings: Settings, passes
 
 
 def gap_of(
-    model: LinearModel, settings: Settings, passes: Passes, margins: HostArray, targets: HostArray
+    model: LinearModel, settings: Settings, passes: Passes | GroupPasses, margins: HostArray, targets: HostArray
 ) -> float:  # fmt: skip
     """An upper bound on F(x, b) − F*, over x in the set and b in its interval; of several labels, the mean.
 
@@ -53,7 +54,7 @@ def gap_of(
             bounds[k], m = max(0.0, float(lost.mean())), moved
         slopes[:, k] = weights * all_derivatives(loss.code, settings.delta, m, y)
     gradients, begin = np.zeros(coefs.shape), 0
-    for chunk in passes.chunks():
+    for chunk in passes.whole():
         gradients += gradient_part(chunk, slopes[begin : begin + len(chunk)])
         begin += len(chunk)
     for k, gradient in enumerate(gradients):

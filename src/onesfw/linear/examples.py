@@ -43,6 +43,12 @@ class Examples:
         """The number of rows."""
         return len(self.targets)
 
+    def __setstate__(self, state: dict[str, HostArray]) -> None:
+        """Rows that came from another process, in the types the kernels are compiled for: pickling forgets that arrays
+        cannot be written to, and joblib hands large ones over as files."""
+        for name, value in state.items():
+            object.__setattr__(self, name, value if name == "n_features" else read_only(np.asarray(value)))
+
     @property
     def matrix(self) -> scipy.sparse.csr_array:
         """The rows as a SciPy matrix; nothing is copied."""

@@ -294,6 +294,10 @@ class Learner:
         (gradient,) = (self.scalars["sigma"] * self.pairs[:, 1]).T
         return gradient
 
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Arrays of its own: joblib hands large ones to other processes as files that nobody may write to."""
+        self.__dict__ = {name: np.array(a) if isinstance(a, np.ndarray) else a for name, a in state.items()}
+
     def tensors(self) -> dict[str, HostArray]:
         """The whole state, exactly; `from_tensors` goes on from it bit for bit."""
         scalars = {f"scalar.{name}": self.scalars[name].copy() for name in SCALARS.names or ()}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +19,10 @@ from onesfw.data.chunks import Shuffler, order_of
 from onesfw.data.labels import Label
 from onesfw.data.passes import Passes
 from onesfw.data.prepare import Prepared, ReadOptions, inputs_of
-from onesfw.data.sources import RowsFrom, as_input
-from onesfw.engine.checkpoint import Checkpoint, open_folder
+from onesfw.data.row_groups import GroupPasses, grouped
+from onesfw.data.sources import Files, RowsFrom, as_input
+from onesfw.data.store import StoreError
+from onesfw.engine.checkpoint import FILE_PART, Checkpoint, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
 from onesfw.linear.appraisal import appraised
@@ -67,6 +70,7 @@ def train(
     checkpoint: PathLike | None = None,
     progress: bool = False,
     buffer: int = 50_000,
+    readers: int | None = None,
     format: str | None = None,
     features: int | None = None,
     zero_based: bool = False,
@@ -86,9 +90,10 @@ def train(
     Ctrl-C ends the training and returns the model as it stands, with `training.finished` False.
 
     Args:
-        source: a path; "-" for the standard input; a pattern such as "part-*.svm"; a list of paths; a pair (X, y); an
-            iterable of such pairs, or a function that makes one for each pass. Files are LIBSVM text, CSV or Parquet,
-            the texts also compressed by gzip, xz or bzip2.
+        source: a path; "-" for the standard input; a folder; a pattern such as "part-*.svm"; an address that pyarrow or
+            fsspec opens, such as "s3://bucket/folder"; a list of these; a pair (X, y); an iterable of such pairs, or a
+            function that makes one for each pass. Files are LIBSVM text, CSV or Parquet, the texts also compressed by
+            gzip, xz or bzip2. The row groups of several Parquet files come in an order that `key` and the pass decide.
         target: the column of a table that is to be predicted.
         constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1".
         radius: the largest norm of the coefficients.
@@ -105,6 +110,7 @@ def train(
         checkpoint: a folder to save the run in; the same call goes on after a kill and ends with the same bits.
         progress: show a progress bar.
         buffer: rows shuffled together; 1: as they come.
+        readers: threads that decode several Parquet files ahead; None for one a core. The model is the same.
         format: "libsvm", "csv" or "parquet"; None to go by the first bytes and the name.
         features: the number of features of LIBSVM text; None to read a file once to know it.
         zero_based: indices of LIBSVM text count from 0.
@@ -161,9 +167,11 @@ def train(
         key=whole_number(key, "key", 0, 2**32 - 1),
     )
     options.check()
+    if readers is not None:
+        whole_number(readers, "readers", 1)
     rows, tested = as_input(source), None if test is None else as_input(test)
     check_files(rows, tested, plan, cache)
-    return run(plan, options, rows, tested, cache, checkpoint, progress)
+    return run(plan, options, rows, tested, cache, checkpoint, progress, readers)
 
 
 def interval(wanted: bool, bound: float | None) -> tuple[float, float] | None:
@@ -231,13 +239,16 @@ def check_files(rows: RowsFrom, test: RowsFrom | None, plan: Plan, cache: PathLi
 class FileRows:
     """The pieces of each pass over a file or stream: chunks, each shuffled."""
 
-    def __init__(self, passes: Passes, key: int, settings: Settings) -> None:
+    def __init__(self, passes: Passes | GroupPasses, key: int, settings: Settings) -> None:
         self.passes, self.key, self.settings, self.shuffler = passes, key, settings, Shuffler()
 
     def pieces(self, progress: Progress, stop: Callable[[], bool]) -> Generator[Piece, None, None]:
         """The pieces of the present pass from where `progress` stands."""
         settings, passes = self.settings, self.passes
-        chunks = passes.chunks(progress.piece, progress.position, progress.proof, stop)
+        if isinstance(passes, GroupPasses):
+            chunks = passes.chunks(progress.sweep, progress.piece, stop)
+        else:
+            chunks = passes.chunks(progress.piece, progress.position, progress.proof, stop, progress.sweep)
         try:
             for place, chunk in enumerate(chunks, progress.piece):
                 order = order_of(len(chunk), passes.buffer, self.key, progress.sweep, place)
@@ -260,26 +271,32 @@ def run(
     cache: PathLike | None,
     checkpoint: PathLike | None,
     show: bool,
+    readers: int | None = None,
 ) -> LinearModel:
     """Train and test."""
     import sklearn.datasets  # noqa: F401  its reader, before the clock runs
 
     saves, saved = None, None
     if checkpoint is not None:
-        # By all its bytes: what is resumed must be the very file, and size, ends and time of change can be the same.
-        parts = {**plan.parts(), **options.parts(rows), "file": rows.content()}
-        saves = Checkpoint(open_folder(os.fspath(checkpoint), parts))
+        saves = Checkpoint(open_folder(os.fspath(checkpoint), {**plan.parts(), **parts_of(rows, options)}))
         saved = resumed(saves)
     record, about, tensors = saved if saved is not None else (Progress(), {}, {})
     if record.sweep > plan.passes:
         raise ValueError(
             f"{named('checkpoint')}: the run has {record.sweep} passes behind it; give {named('passes')} {record.sweep}"
         )
-    passes = Passes(
-        rows, options, buffer=plan.buffer, cache=None if cache is None else Path(cache),
-        decided=Prepared.from_json(about["prepared"]) if saved else None, skipped=record.skipped,
-        digests=about.get("digests", ()), tell=tell,
-    )  # fmt: skip
+    passes: Passes | GroupPasses
+    decided, place = Prepared.from_json(about["prepared"]) if saved else None, None if cache is None else Path(cache)
+    if isinstance(rows, Files) and grouped(rows, options, plan.buffer):
+        passes = GroupPasses(
+            rows, options, buffer=plan.buffer, key=plan.key, readers=readers, cache=place, decided=decided,
+            skipped=record.skipped, tell=tell,
+        )  # fmt: skip
+    else:
+        passes = Passes(
+            rows, options, buffer=plan.buffer, cache=place, decided=decided, skipped=record.skipped,
+            digests=about.get("digests", ()), tell=tell,
+        )  # fmt: skip
     settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
     check_memory(settings)
     learner = Learner.from_tensors(settings, tensors) if saved else Learner(settings)
@@ -291,7 +308,7 @@ def run(
             rate = (now.all_rows - begun) / max(1e-9, now.seconds - before)
             bar.report(now.sweep, now.all_rows, rate, now.loss / now.rows, expected(now, plan.passes, size))
 
-        with catch_interrupt() as interrupted:
+        with catch_interrupt() as interrupted, kept_in(checkpoint):
             finished = learn_passes(
                 learner, FileRows(passes, plan.key, settings), record, passes=plan.passes, stop=interrupted.is_set,
                 report=report, saves=saves,
@@ -299,9 +316,9 @@ def run(
             )  # fmt: skip
     if not learner.steps:
         raise KeyboardInterrupt("interrupted before a row was learnt")
-    if passes.source is not None and passes.source.bad.examples:
+    if passes.bad_examples:
         were = "row was" if record.skipped == 1 else "rows were"
-        tell(f"{record.skipped:,} {were} skipped: " + "; ".join(passes.source.bad.examples))
+        tell(f"{record.skipped:,} {were} skipped: " + "; ".join(passes.bad_examples))
     several = settings.models > 1
     model = LinearModel(
         learner.coefs if several else learner.coef,
@@ -342,6 +359,27 @@ def memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return sys.maxsize
+
+
+def parts_of(rows: RowsFrom, options: ReadOptions) -> dict[str, str]:
+    """A name and a text for everything that decides the rows; of several files, each has its own."""
+    if isinstance(rows, Files):
+        return options.words() | {f"{FILE_PART}{name}": stamp for name, stamp in rows.stamps.items()}
+    # By all its bytes: what is resumed must be the very file, and size, ends and time of change can be the same.
+    return {**options.parts(rows), "file": rows.content()}
+
+
+@contextmanager
+def kept_in(checkpoint: PathLike | None) -> Iterator[None]:
+    """Say what is left of a run whose store stopped answering."""
+    try:
+        yield
+    except StoreError as error:
+        if checkpoint is None:
+            remedy = f"give {named('checkpoint')} a folder, and a run that ends so can go on"
+        else:
+            remedy = f"what was learnt is in {checkpoint}, and the same call goes on from there"
+        raise StoreError(f"{error}; {remedy}") from error
 
 
 def expected(progress: Progress, passes: int, size: int | None) -> float | None:

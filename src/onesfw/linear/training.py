@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data.batch import START, Position
+from onesfw.engine import jobs
 from onesfw.engine.checkpoint import Checkpoint
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Learner, Settings, Start, evaluate
@@ -139,7 +139,7 @@ def learn_passes(
 
     done = progress.sweep >= passes
     while not done and not stop():
-        with closing(source.pieces(progress, stop)) as pieces:
+        with closing(source.pieces(progress, stop)) as pieces, saved_after(OSError, save, progress):
             for piece in pieces:
                 progress.learnt(piece, float(models.learn_examples(piece.data, piece.order).mean()))
                 progress.skipped, progress.seconds = source.skipped(), before + time.perf_counter() - clock
@@ -158,6 +158,17 @@ def learn_passes(
     if progress.all_rows:
         save()
     return done
+
+
+@contextmanager
+def saved_after(kind: type[Exception], save: Callable[[], None], progress: Progress) -> Iterator[None]:
+    """Save what was learnt before an error of that kind ends the run."""
+    try:
+        yield
+    except kind:
+        if progress.all_rows:
+            save()
+        raise
 
 
 def resumed(saves: Checkpoint) -> tuple[Progress, dict[str, Json], dict[str, HostArray]] | None:
@@ -211,7 +222,7 @@ def draw_order(rng: np.random.Generator, rows: int, passes: int, independent: bo
 class Team:
     """The models of one `Settings`, divided among threads: kernels run without the interpreter's lock.
 
-    Each model comes out bit for bit the same, however many threads there are.
+    Each model comes out bit for bit the same, however many threads or workers there are.
 
     Args:
         settings: of all models.
@@ -220,11 +231,15 @@ class Team:
         start: where the models start.
     """
 
+    streams = False
+    """Whether rows come once: they are then learnt in this process, for to send them would cost more than to learn
+    them. Otherwise models go to the joblib backend that the user chose, and come back."""
+
     def __init__(
         self, settings: Settings, *, n_jobs: int | None = None, rows: int | None = None, start: Start | None = None
     ) -> None:
         self.settings, self.n_jobs = settings, n_jobs
-        workers = min(settings.models, effective_n_jobs(n_jobs)) if settings.models > 1 else 1
+        workers = min(settings.models, jobs.workers(n_jobs)) if settings.models > 1 else 1
         self.parts: list[Learner] = []
         for share in np.array_split(np.arange(settings.models), workers):
             begun = None if start is None else Start(start.coefs[share], start.intercepts[share], start.t0)
@@ -232,13 +247,9 @@ class Team:
 
     def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
         """A step of each model for each row of the order; the sums of the losses before, one a model."""
-        if len(self.parts) == 1:
-            return self.parts[0].learn_examples(data, order)
-        # The learners change in place: processes would change copies of them.
-        totals = Parallel(n_jobs=len(self.parts), require="sharedmem")(
-            delayed(part.learn_examples)(data, order) for part in self.parts
-        )
-        return np.concatenate(totals)
+        done = jobs.together(learnt, [(part, data, order) for part in self.parts], shared=self.streams)
+        self.parts = [part for part, _ in done]
+        return np.concatenate([totals for _, totals in done])
 
     def compile(self, value_type: object = np.float64) -> float:
         """Compile the kernel without a step; the seconds it took."""
@@ -279,6 +290,11 @@ class Team:
     def tensors(self) -> dict[str, HostArray]:
         """The whole state."""
         return {f"{place}.{name}": a for place, part in enumerate(self.parts) for name, a in part.tensors().items()}
+
+
+def learnt(part: Learner, data: Examples, order: HostArray) -> tuple[Learner, HostArray]:
+    """The learner after these rows, and their losses: in another process it is a copy that has learnt."""
+    return part, part.learn_examples(data, order)
 
 
 def some(settings: Settings, share: Sequence[int] | HostArray) -> Settings:

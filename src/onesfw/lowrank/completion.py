@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +23,7 @@ from onesfw.lowrank.observed import ENTRY_LOSSES, Observed, Triplets, checked_de
 from onesfw.lowrank.radii import PathState, check_radii, default_radii, hold_out, summary, walk, warm
 from onesfw.lowrank.saves import Saves
 from onesfw.progress import Bar
-from onesfw.trees import HostArray, Rows
+from onesfw.trees import Rows
 
 PATH_GAP = 1e-2  # of the models of a path, relative: their order is known long before
 PATH_SHARE = 0.5  # of the time limit that a path may take
@@ -52,9 +51,7 @@ class Plan:
 
     def observe(self, given: Triplets) -> Observed:
         """The entries in the order of the kernels."""
-        return observe(
-            given, self.loss, delta=self.delta, weighted=self.weighted, ridge=self.ridge, dtype=self.dtype
-        )
+        return observe(given, self.loss, delta=self.delta, weighted=self.weighted, ridge=self.ridge, dtype=self.dtype)
 
     def parts(self) -> dict[str, str]:
         """What decides where a run goes, for its fingerprint."""
@@ -266,7 +263,9 @@ def path_state(
     given: Triplets, grid: list[float] | None, held: float | Triplets, plan: Plan, watch: Watch, saves: Saves
 ) -> PathState:
     """The path as far as it comes."""
-    learnt, other = hold_out(given, held, np.random.default_rng([plan.seed, 1])) if isinstance(held, float) else (given, held)
+    learnt, other = (
+        hold_out(given, held, np.random.default_rng([plan.seed, 1])) if isinstance(held, float) else (given, held)
+    )
     data = plan.observe(learnt)
     radii = default_radii(data) if grid is None else grid
     limits = Limits(max(plan.gap_tol, PATH_GAP), plan.max_rank, stop=watch.path_over)

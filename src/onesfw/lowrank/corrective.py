@@ -182,9 +182,7 @@ def first_atoms(data: Observed, zero: Point, cap: int, rng: np.random.Generator)
     """From X = 0 towards a mixture of the leading singular vectors of the gradient."""
     g = np.empty_like(data.y)
     slopes(*data.head, zero.P, zero.Q, zero.bu, zero.bi, g)
-    atoms = leading(
-        scaled(data, g), min(FIRST_ATOMS, cap), rng, accuracy=1e-2, proof=1.0, dtype=data.y.dtype
-    )
+    atoms = leading(scaled(data, g), min(FIRST_ATOMS, cap), rng, accuracy=1e-2, proof=1.0, dtype=data.y.dtype)
     return mixed(data, zero, atoms, atoms.values, 1.0)
 
 
@@ -299,7 +297,11 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> Point:
             weighted_dot(data.p, dP, dP) + weighted_dot(data.q, dQ, dQ),
         )
         ridge = data.ridge * free
-        shares = (ridge * float(bu @ bu + bi @ bi), 2 * ridge * float(bu @ du + bi @ di), ridge * float(du @ du + di @ di))
+        shares = (
+            ridge * float(bu @ bu + bi @ bi),
+            2 * ridge * float(bu @ du + bi @ di),
+            ridge * float(du @ du + di @ di),
+        )
         t = search(sums, norms, shares, radius)
         if data.loss.name == "poisson":
             t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), norms, shares, radius, t)

@@ -18,7 +18,9 @@ LEAST_WEIGHT = 1e-6  # of a count's loss far below its optimum, where the curvat
 
 
 @njit(cache=True, nogil=True)
-def place(rows: HostArray, cols: HostArray, values: HostArray, following: HostArray, c: HostArray, y: HostArray) -> None:
+def place(
+    rows: HostArray, cols: HostArray, values: HostArray, following: HostArray, c: HostArray, y: HostArray
+) -> None:
     """Entries into the places of their rows; `following` holds each row's next place."""
     for k in range(len(rows)):
         spot = following[rows[k]]

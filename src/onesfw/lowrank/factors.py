@@ -35,9 +35,7 @@ def square_root(gram_matrix: HostArray) -> tuple[HostArray, HostArray]:
     return roots[:, None] * vectors.T, vectors / roots
 
 
-def decompose(
-    p: HostArray, q: HostArray, P: HostArray, Q: HostArray
-) -> tuple[HostArray, HostArray, HostArray]:
+def decompose(p: HostArray, q: HostArray, P: HostArray, Q: HostArray) -> tuple[HostArray, HostArray, HostArray]:
     """(A, s, B): P A and Q B are the singular vectors of diag(√p) P Qᵀ diag(√q) over √p and √q, s its values."""
     (left, left_inverse), (right, right_inverse) = square_root(gram(p, P)), square_root(gram(q, Q))
     u, s, vt = np.linalg.svd(left @ right.T, full_matrices=False)

@@ -137,7 +137,9 @@ class LowRank(Shown):
         """
         i, j = indices(rows, "rows"), indices(cols, "cols")
         if len(i) != len(j):
-            raise ValueError(f"{named('rows')} and {named('cols')} must be of one length, got {len(i):,} and {len(j):,}")
+            raise ValueError(
+                f"{named('rows')} and {named('cols')} must be of one length, got {len(i):,} and {len(j):,}"
+            )
         for numbers, size, argument in ((i, self.shape[0], "rows"), (j, self.shape[1], "cols")):
             if len(numbers) and numbers.max() >= size:
                 raise ValueError(f"{named(argument)} holds {numbers.max():,}, and the model has {size:,} of them")
@@ -238,7 +240,9 @@ class LowRank(Shown):
             lines.append(("radius from", f"a path of {len(self.path.radii)}"))
             lines.append(("  validation loss", self.path.shown(best)))
         if self.test is not None:
-            lines += [(f"test {name}" if name in ("entries", "loss") else name, text) for name, text in self.test.lines()]
+            lines += [
+                (f"test {name}" if name in ("entries", "loss") else name, text) for name, text in self.test.lines()
+            ]
         lines.append(("steps", f"{self.steps:,} in {self.rounds} rounds"))
         lines.append(("seconds", f"{self.seconds:.2f}"))
         return lines

@@ -46,7 +46,9 @@ def triplets(
     """
     if scipy.sparse.issparse(rows):
         if cols is not None or values is not None:
-            raise TypeError(f"{named('rows')} is a sparse matrix, which holds the columns and values too; give it alone")
+            raise TypeError(
+                f"{named('rows')} is a sparse matrix, which holds the columns and values too; give it alone"
+            )
         matrix = scipy.sparse.coo_array(rows)
         (i, j), numbers, found = matrix.coords, matrix.data, matrix.shape
         shape = found if shape is None else shape

@@ -158,6 +158,4 @@ def summary(state: PathState, loss: str) -> CompletionPath:
     apart = np.array([standard_error(losses - best) for losses in state.losses])
     columns = [np.array(column, np.float64) for column in zip(*state.figures, strict=True)]
     radii, value, gap, rank, losses, stderr, seconds = columns
-    return CompletionPath(
-        loss, state.entries, len(best), radii, value, gap, rank, losses, stderr, apart, seconds
-    )
+    return CompletionPath(loss, state.entries, len(best), radii, value, gap, rank, losses, stderr, apart, seconds)

@@ -31,11 +31,13 @@ class FiniteSum(Objective):
         data: a pytree of arrays with a leading axis of length n, such as `(X, y)`. A list of numbers, nested or not,
             counts as an array.
         replacement: draw rows uniformly and independently; False for a fresh random order at every pass.
-        indices: fixes the order instead: sample s is row indices[s].
+        indices: fixes the order instead: sample s is row indices[s], of `rows` where that is given.
+        rows: the numbers of the rows that count, each as often as it is named: a fold, a half-sample, a bootstrap;
+            None for all.
 
     Raises:
         TypeError: where loss is no function, or the data or indices hold no numbers.
-        ValueError: where the data are empty, of unequal lengths, masked or not finite, or an index is out of range.
+        ValueError: where the data are empty, of unequal lengths, masked or not finite, or an index or a row number is out of range.
 
     Example:
         >>> import onesfw as fw
@@ -50,6 +52,9 @@ class FiniteSum(Objective):
 
     loss: Callable[[Tree, Tree], Array] = eqx.field(static=True)
     data: Tree
+    rows: HostArray | Array | None
+    times: HostArray | Array | None
+    """How often each row of the data counts, where `rows` is given."""
     indices: HostArray | Array | None
     replacement: bool = eqx.field(static=True)
 
@@ -60,27 +65,40 @@ class FiniteSum(Objective):
         *,
         replacement: bool = True,
         indices: npt.ArrayLike | None = None,
+        rows: npt.ArrayLike | None = None,
     ) -> None:
         require_callable(loss, "FiniteSum", "loss")
         self.loss, self.replacement = loss, bool(replacement)
         self.data = checked_data(data)
-        self.indices = None if indices is None else checked_indices(indices, self.n)
+        self.rows = self.times = None
+        if rows is not None:
+            self.rows = checked_indices(rows, self.total, "rows")
+            self.times = np.bincount(self.rows, minlength=self.total).astype(np.float32)
+        self.indices = None if indices is None else checked_indices(indices, self.n, "indices")
 
     @property
     def n(self) -> int:
-        """The number of rows."""
+        """The number of rows that count."""
+        return self.total if self.rows is None else int(self.rows.shape[0])
+
+    @property
+    def total(self) -> int:
+        """The number of rows of the data."""
         return int(jax.tree.leaves(self.data)[0].shape[0])
 
     @property
     def offers(self) -> Set[str]:
-        return {UNBIASED, OBLIVIOUS, FULL_GRADIENT, ROWS}
+        numbered = {ROWS} if self.rows is None else set()
+        return {UNBIASED, OBLIVIOUS, FULL_GRADIENT} | numbered
 
     def draw(self, key: Array, number: Array) -> Array:
         if self.indices is not None:
-            return jnp.asarray(self.indices)[number]
-        if self.replacement:
-            return uniform_index(key, number, self.n)
-        return shuffled_index(key, number, self.n)
+            place = jnp.asarray(self.indices)[number]
+        elif self.replacement:
+            place = uniform_index(key, number, self.n)
+        else:
+            place = shuffled_index(key, number, self.n)
+        return place if self.rows is None else jnp.asarray(self.rows)[place]
 
     def at(self, draw: Tree, point: Tree, baseline: Array) -> Surrogate:
         row = jax.tree.map(lambda leaf: leaf[draw], self.data)
@@ -88,21 +106,43 @@ class FiniteSum(Objective):
 
     def full_value_and_gradient(self, x: Tree) -> tuple[Array, Tree]:
         """F(x) and ∇F(x), from one pass over the rows in slices with compensated sums."""
-        row_bytes = sum(leaf.size // self.n * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.data))
-        rows = max(1, min(self.n, SLICE_BYTES // max(1, row_bytes)))
 
-        def slice_sum(first: int | Array, count: int) -> tuple[Array, Tree]:
+        def slice_sum(part: Tree, weights: Array | None) -> tuple[Array, Tree]:
+            return jax.value_and_grad(lambda y: weighted(jax.vmap(self.loss, (None, 0))(y, part), weights))(x)
+
+        value, gradient = self.over_slices(slice_sum, None if self.times is None else jnp.asarray(self.times))
+        return value / self.n, trees.scale(1 / self.n, gradient)
+
+    def left_out(self, x: Tree) -> tuple[Array, Array]:
+        """The mean loss over the rows of the data that do not count, and its standard error."""
+        if self.times is None:
+            raise ValueError("FiniteSum: rows leaves none out; give the numbers of the rows that count")
+        others = (jnp.asarray(self.times) == 0).astype(trees.dtype_of(x))
+        count = jnp.sum(others)
+
+        def losses(part: Tree) -> Array:
+            return jax.vmap(self.loss, (None, 0))(x, part)
+
+        mean = self.over_slices(lambda part, weights: weighted(losses(part), weights), others) / count
+        square = self.over_slices(lambda part, weights: weighted((losses(part) - mean) ** 2, weights), others)
+        return mean, jnp.sqrt(square / (count * jnp.maximum(count - 1, 1)))
+
+    def over_slices(self, summary: Callable[[Tree, Array | None], Tree], weights: Array | None) -> Tree:
+        """Σ summary(rows, their weights) over slices of the data."""
+        row_bytes = sum(leaf.size // self.total * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.data))
+        size = max(1, min(self.total, SLICE_BYTES // max(1, row_bytes)))
+
+        def of_slice(first: int | Array, count: int) -> Tree:
             part = jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, first, count), self.data)
-            return jax.value_and_grad(lambda y: jnp.sum(jax.vmap(self.loss, (None, 0))(y, part)))(x)
+            return summary(part, None if weights is None else lax.dynamic_slice_in_dim(weights, first, count))
 
         def accumulate(i: Array, state: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
-            return trees.compensated_add(*state, slice_sum(i * rows, rows))
+            return trees.compensated_add(*state, of_slice(i * size, size))
 
-        total = slice_sum(self.n - self.n % rows, self.n % rows) if self.n % rows else slice_sum(0, rows)
-        done = 0 if self.n % rows else 1
-        state = (total, trees.zeros_like(total))
-        (value, gradient), _ = lax.fori_loop(done, self.n // rows, accumulate, state)
-        return value / self.n, trees.scale(1 / self.n, gradient)
+        rest = self.total % size
+        begun = of_slice(self.total - rest, rest) if rest else of_slice(0, size)
+        state = (begun, trees.zeros_like(begun))
+        return lax.fori_loop(0 if rest else 1, self.total // size, accumulate, state)[0]
 
     def check(self, like: Tree, samples: int) -> None:
         check_range(self.data, trees.dtype_of(like))
@@ -116,6 +156,11 @@ class FiniteSum(Objective):
                 f"FiniteSum: indices holds {self.indices.size:,} rows but the run draws {samples:,} samples; "
                 "lengthen indices or lower steps"
             )
+
+
+def weighted(values: Array, weights: Array | None) -> Array:
+    """Σ w_i v_i; w_i = 1 where there are no weights."""
+    return jnp.sum(values) if weights is None else jnp.sum(weights.astype(values.dtype) * values)
 
 
 def checked_data(data: Tree) -> Tree:
@@ -176,16 +221,16 @@ def check_range(data: Tree, dtype: DType) -> None:
             )
 
 
-def checked_indices(indices: npt.ArrayLike, n: int) -> HostArray:
-    """The fixed order of rows as int32."""
+def checked_indices(indices: npt.ArrayLike, n: int, name: str) -> HostArray:
+    """Row numbers as int32."""
     try:
         order = np.asarray(indices)
     except (TypeError, ValueError):
-        raise TypeError(f"FiniteSum: indices must be a non-empty vector of integers, got {indices!r}") from None
+        raise TypeError(f"FiniteSum: {name} must be a non-empty vector of integers, got {indices!r}") from None
     if np.ma.is_masked(indices):
-        raise ValueError("FiniteSum: indices has masked entries; leave them out with indices.compressed()")
+        raise ValueError(f"FiniteSum: {name} has masked entries; leave them out with {name}.compressed()")
     if order.ndim != 1 or order.size == 0 or not np.issubdtype(order.dtype, np.integer):
-        raise TypeError(f"FiniteSum: indices must be a non-empty vector of integers, got {order.dtype}{order.shape}")
+        raise TypeError(f"FiniteSum: {name} must be a non-empty vector of integers, got {order.dtype}{order.shape}")
     if order.min() < 0 or order.max() >= n:
-        raise ValueError(f"FiniteSum: indices must lie in 0..{n - 1}, got {order.min()}..{order.max()}")
+        raise ValueError(f"FiniteSum: {name} must lie in 0..{n - 1}, got {order.min()}..{order.max()}")
     return order.astype(np.int32)

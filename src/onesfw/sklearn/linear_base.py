@@ -145,6 +145,7 @@ class LinearOneSFW(BaseEstimator):
             team = self._team
             start = Start(team.coefs, team.intercepts, team.t0 + team.steps)
             self._team = Team(team.settings, n_jobs=self.n_jobs, start=start)
+        self._team.streams = True
         self._team.learn_examples(data, np.arange(data.size))
         self._coef = None
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, KNOWN_SETTINGS, MAXIMISED
 from onesfw.arguments import choose, nearest
+from onesfw.engine.jobs import send_whole
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
 from onesfw.zoo.base import SENSES, Problem
@@ -71,6 +72,7 @@ def load(path: Path) -> ModuleType:
         raise ValueError(f"{path} failed{line_in(error, path)}: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(folder)
+    send_whole(module)
     return module
 
 

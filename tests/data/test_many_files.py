@@ -1,0 +1,284 @@
+"""Many Parquet files from anywhere: the same bits from a folder, a list, S3, any number of readers and after a fall."""
+
+import os
+import shutil
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import onesfw as fw
+from onesfw.data import row_groups, store
+from onesfw.linear import predict, train
+
+COLUMNS = ["a", "b", "c", "d"]
+OPTIONS = {"target": "y", "radius": 5.0, "passes": 2, "buffer": 80, "loss": "squared"}
+
+
+def table(seed, rows=60):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 4)).astype(np.float32)
+    y = X @ [1.0, -2.0, 0.0, 0.5] + 0.1 * rng.normal(size=rows)
+    return pa.table({"y": y, **dict(zip(COLUMNS, X.T, strict=True))})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("parts")
+    for number in range(5):
+        pq.write_table(table(number), place / f"part-{number}.parquet", row_group_size=30)
+    (place / "_SUCCESS").write_text("")
+    return place
+
+
+@pytest.fixture
+def mine(folder, tmp_path):
+    """A copy that a test may spoil."""
+    return shutil.copytree(folder, tmp_path / "parts")
+
+
+@pytest.fixture(scope="module")
+def bucket(folder, tmp_path_factory):
+    """The same files in a bucket of an S3 server on this machine: the address of a path in it."""
+    server_module = pytest.importorskip("moto.server")
+    import pyarrow.fs
+
+    patch = pytest.MonkeyPatch()
+    patch.setenv("AWS_ACCESS_KEY_ID", "someone")
+    patch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-key")
+    server = server_module.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    s3 = pyarrow.fs.S3FileSystem(
+        endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True
+    )
+    s3.create_dir("bucket")
+    for path in folder.glob("*.parquet"):
+        with s3.open_output_stream(f"bucket/parts/{path.name}") as out:
+            out.write(path.read_bytes())
+    yield lambda path: f"s3://{path}?endpoint_override={host}:{port}&scheme=http&region=us-east-1"
+    server.stop()
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    return train(folder, **OPTIONS)
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.coef, other.coef)
+    assert one.intercept == other.intercept
+
+
+def test_the_same_bits_wherever_the_files_are(folder, bucket, whole, tmp_path, monkeypatch):
+    assert whole.training.rows == 300
+    assert whole.training.steps == 600
+    names = sorted(map(str, folder.glob("part-*.parquet")))
+    same(train(str(folder / "part-*.parquet"), **OPTIONS), whole)
+    same(train(names, **OPTIONS, readers=3), whole)
+    same(train(folder.as_uri(), **OPTIONS, readers=1), whole)
+    same(train(bucket("bucket/parts"), **OPTIONS), whole)
+    same(train(bucket("bucket/parts/part-*.parquet"), **OPTIONS, cache=tmp_path / "rows"), whole)
+    same(train(folder, **OPTIONS, cache=tmp_path / "others"), whole)
+    same(train(folder, **OPTIONS, cache=tmp_path / "others"), whole)
+    monkeypatch.setattr(row_groups, "KEPT", 0)
+    same(train(folder, **OPTIONS), whole)
+
+
+def test_the_order_of_row_groups_is_the_keys_and_the_passes(folder, whole):
+    assert not np.array_equal(train(folder, **OPTIONS, key=1).coef, whole.coef)
+    files = fw.data.sources.as_input(folder)
+    passes = row_groups.GroupPasses(files, fw.data.prepare.ReadOptions(target="y", classify=False), buffer=80, key=0)
+    first, second = passes.plan(0), passes.plan(1)
+    assert first != second
+    assert sorted(chain(*first)) == sorted(chain(*second)) == list(range(10))
+    assert {len(chunk) for chunk in first[:-1]} == {3}  # 30 rows a group, until there are 80
+
+
+def test_columns_go_by_name_and_folders_are_columns(folder, whole, tmp_path):
+    for number in range(5):
+        part = pq.read_table(folder / f"part-{number}.parquet")
+        if number % 2:
+            part = part.select(part.column_names[::-1])
+        pq.write_table(part, tmp_path / f"part-{number}.parquet", row_group_size=30)
+    same(train(tmp_path, **OPTIONS), whole)
+    partitioned = tmp_path / "set"
+    for number in range(4):
+        place = partitioned / f"year={2020 + number % 2}" / f"country={'no' if number < 2 else 'se'}"
+        place.mkdir(parents=True)
+        pq.write_table(table(number), place / "part.parquet")
+    model = train(partitioned, **OPTIONS, strings="onehot")
+    kinds = {column.name: (column.kind, column.categories) for column in model.encoding.columns}
+    assert kinds["year"] == ("number", ())
+    assert kinds["country"] == ("onehot", ("no", "se"))
+    assert predict(model, partitioned).rows == 240
+
+
+def test_predict_and_the_test_file_take_a_folder(folder, bucket, whole):
+    found = predict(whole, folder)
+    assert found.rows == 300
+    np.testing.assert_array_equal(predict(whole, bucket("bucket/parts")).margins, found.margins)
+    tested = train(folder, **OPTIONS, test=folder)
+    assert tested.test.rows == 300
+    assert tested.test.r2 == found.scores.r2
+
+
+class Falling:
+    """A store whose reads fail, from the given one on for so many."""
+
+    def __init__(self, monkeypatch, first, count):
+        self.reads, self.failing = 0, range(first, first + count)
+        read = store.Store.whole
+
+        def whole(this, entry):
+            def action():
+                self.reads += 1
+                if self.reads in self.failing:
+                    raise OSError("AWS Error NETWORK_CONNECTION during GetObject operation: curlCode: 7")
+                return pa.BufferReader(read(this, entry)).read_buffer()
+
+            return this.tried(action, this.name_of(entry.path))
+
+        monkeypatch.setattr(store.Store, "whole", whole)
+        monkeypatch.setattr(store, "PAUSE", 0.0)
+
+
+def test_a_store_that_falters_is_asked_again(bucket, whole, monkeypatch):
+    fall = Falling(monkeypatch, 4, store.ATTEMPTS - 1)
+    same(train(bucket("bucket/parts"), **OPTIONS, readers=1), whole)
+    assert fall.reads > 15 + store.ATTEMPTS - 2
+
+
+def test_a_store_that_fails_ends_the_run_which_goes_on_later(bucket, whole, tmp_path, monkeypatch):
+    options = {**OPTIONS, "readers": 1, "checkpoint": tmp_path / "run"}
+    with monkeypatch.context() as patch:
+        Falling(patch, 12, 100)
+        with pytest.raises(store.StoreError, match=r"part-.*cannot be reached: AWS Error.*the same call goes on"):
+            train(bucket("bucket/parts"), **options)
+    assert list((tmp_path / "run").glob("*.safetensors"))
+    same(train(bucket("bucket/parts"), **options), whole)
+    with monkeypatch.context() as patch:
+        Falling(patch, 12, 100)
+        with pytest.raises(store.StoreError, match="give checkpoint a folder"):
+            train(bucket("bucket/parts"), **OPTIONS)
+
+
+def spoil(place, how):
+    path = place / "part-3.parquet"
+    if how == "is gone":
+        path.unlink()
+    elif how == "has changed":
+        pq.write_table(table(77), path)
+    else:
+        pq.write_table(table(77), place / "part-9.parquet")
+
+
+@pytest.mark.parametrize("how", ["is gone", "has changed", "was added"])
+def test_a_file_that_is_not_as_it_was_is_refused_by_name(mine, tmp_path, monkeypatch, how):
+    monkeypatch.setattr(row_groups, "KEPT", 0)
+    name = "part-9" if how == "was added" else "part-3"
+    options = {**OPTIONS, "checkpoint": tmp_path / "run"}
+    train(mine, **{**options, "passes": 1})
+    plan = row_groups.GroupPasses.plan
+
+    def planned(passes, sweep):
+        if sweep == 1:
+            spoil(mine, how)
+        return plan(passes, sweep)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(row_groups.GroupPasses, "plan", planned)
+        with pytest.raises(ValueError, match=rf"{name}\.parquet {how} since the pass before"):
+            train(mine, **OPTIONS)
+    with pytest.raises(ValueError, match=rf"{name}\.parquet {how} since the run in .* was begun"):
+        train(mine, **options)
+
+
+def other_columns(place):
+    pq.write_table(table(8).rename_columns(["y", "a", "b", "c", "e"]), place / "part-4.parquet")
+    return "part-4.parquet has no column 'd'"
+
+
+def other_kinds(place):
+    words = table(8).set_column(1, "a", pa.array(["x"] * 60))
+    pq.write_table(words, place / "part-4.parquet")
+    return "part-4.parquet holds words in column 'a', not numbers"
+
+
+def no_bytes(place):
+    (place / "part-2.parquet").write_bytes(b"")
+    return "part-2.parquet is empty"
+
+
+def half(place):
+    path = place / "part-4.parquet"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    return "part-4.parquet is not a Parquet file, or it is damaged"
+
+
+def mixed(place):
+    (place / "more.csv").write_text("y,a,b,c,d\n1,2,3,4,5\n")
+    return "part-0.parquet is parquet, and .*more.csv is csv; give files of one format"
+
+
+def empty(place):
+    for path in place.iterdir():
+        path.unlink()
+    return "holds no files"
+
+
+@pytest.mark.parametrize("damage", [other_columns, other_kinds, no_bytes, half, mixed, empty])
+def test_a_wrong_file_is_named_before_anything_is_learnt(mine, damage, monkeypatch):
+    message = damage(mine)
+    monkeypatch.setattr(fw.linear.Learner, "learn_examples", None)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        train(mine, **OPTIONS)
+
+
+def test_texts_in_a_folder_go_by_the_names_of_their_columns(tmp_path):
+    (tmp_path / "1.csv").write_text("y,a,b\n1,2,3\n2,3,5\n")
+    (tmp_path / "2.csv").write_text("b,y,a\n3,1,2\n5,2,3\n")
+    twice = {"target": "y", "radius": 5.0, "loss": "squared", "buffer": 1}
+    model = train(tmp_path, **twice)
+    (tmp_path / "2.csv").write_text("y,a,b\n1,2,3\n2,3,5\n")
+    same(train(tmp_path, **twice), model)
+    (tmp_path / "2.csv").write_text("y,a,z\n1,2,3\n")
+    with pytest.raises(ValueError, match=r"2\.csv lacks the column 'b' of .*1\.csv"):
+        train(tmp_path, **twice)
+
+
+def test_addresses_that_are_wrong_are_named_without_secrets(bucket, monkeypatch):
+    monkeypatch.setattr(store, "PAUSE", 0.0)
+    monkeypatch.setattr(store, "ATTEMPTS", 2)
+    with pytest.raises(FileNotFoundError, match="no s3://bucket/nothing"):
+        train(bucket("bucket/nothing"), **OPTIONS)
+    with pytest.raises(FileNotFoundError, match=r"no file at s3://bucket/parts/\*\.csv"):
+        train(bucket("bucket/parts/*.csv"), **OPTIONS)
+    wrong = "s3://someone:an-open-secret@bucket/parts?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
+    with pytest.raises(store.StoreError, match="s3://bucket/parts cannot be reached") as caught:
+        train(wrong, **OPTIONS)
+    assert "secret" not in str(caught.value)
+    denied = store.Store(bucket("bucket/parts")).explained(
+        OSError("AWS Error ACCESS_DENIED during ListObjectsV2 operation: a-secret-key"), "s3://bucket/parts"
+    )
+    assert isinstance(denied, PermissionError)
+    assert "check the credentials" in str(denied)
+    assert "a-secret" not in str(denied)
+    assert os.environ["AWS_SECRET_ACCESS_KEY"] == "a-secret-key"
+
+
+def test_a_listing_that_breaks_off_is_named(bucket, monkeypatch):
+    monkeypatch.setattr(store, "PAUSE", 0.0)
+
+    def cut(*arguments):
+        raise OSError("curlCode: 56, Failure when receiving data")
+
+    def broken(this):
+        return this.tried(cut, this.address)
+
+    monkeypatch.setattr(store.Store, "entries", broken)
+    with pytest.raises(store.StoreError, match="s3://bucket/parts cannot be reached: curlCode: 56"):
+        train(bucket("bucket/parts"), **OPTIONS)
