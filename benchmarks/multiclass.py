@@ -3,7 +3,8 @@
     ONESFW_DATA=… python benchmarks/multiclass.py
 
 news20 with rows of length 1, a quarter held out, l1 ball. The two-class file has the same rows, the first ten classes
-against the others. Times are medians of passes from memory, and the first pass, which reads the text; one core.
+against the others. Times are those of the fastest pass from memory, with both
+runs one after the other, and of the first pass, which reads the text; one core.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def main() -> None:
             "  radius  key  accuracy, file  estimator  points apart (at most 0.5)  pass / two classes (10)  first pass"
         )
         for radius in (100.0, 300.0):
-            two = fw.linear.train(files["two"], radius=radius, passes=PASSES, features=X.shape[1])
             for key in range(3):
+                two = fw.linear.train(files["two"], radius=radius, passes=PASSES, features=X.shape[1], key=key)
                 model = fw.linear.train(
                     files["train"], radius=radius, passes=PASSES, features=X.shape[1], test=files["test"], key=key
                 )
@@ -52,7 +53,7 @@ def main() -> None:
                 mine, pair = (np.array(m.training.pass_seconds) for m in (model, two))
                 print(
                     f"  {radius:>6g}  {key:>3}  {ours:>14.2%}  {theirs:>9.2%}  {100 * abs(ours - theirs):>21.2f}"
-                    f"  {np.median(mine[1:]) / np.median(pair[1:]):>26.1f}  {mine[0] / pair[0]:>10.1f}"
+                    f"  {mine[1:].min() / pair[1:].min():>26.1f}  {mine[0] / pair[0]:>10.1f}"
                 )
 
 

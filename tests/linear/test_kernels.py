@@ -206,6 +206,37 @@ def test_models_side_by_side_are_each_what_they_are_alone(constraint, schedule, 
     np.testing.assert_array_equal(again.coefs, together.coefs)
 
 
+@pytest.mark.parametrize("constraint", ["l1", "simplex", "nonnegative_l1"])
+def test_the_bounds_lie_between_the_keys_and_the_largest_of_them(constraint):
+    matrix, _ = problem(33, columns=700, density=0.02)
+    targets = np.random.default_rng(33).integers(0, 5, 300).astype(float)
+    learner = Learner(Settings(700, "logistic", constraint, 3.0, labels=(0, 1, 2, 3, 4)))
+    data = examples(matrix, targets, None, 700, LOSSES["logistic"], learner.settings.labels)
+    learner.learn_examples(data, np.random.default_rng(34).integers(0, 300, 2_000))
+    g = learner.pairs[:, 1]
+    keys = np.abs(g) if constraint == "l1" else -g
+    starts = np.arange(0, 700, 1 << MANY_SHIFT)
+    assert (learner.blocks >= np.maximum.reduceat(keys, starts)).all()
+    assert (learner.blocks <= keys.max(axis=0)).all()
+    assert (learner.blocks > np.maximum.reduceat(keys, starts)).any()  # not all of them exact
+    np.testing.assert_array_equal(learner.scalars["place"], keys.argmax(axis=0))
+
+
+def test_a_vertex_whose_entry_came_back_to_zero_is_not_forgotten():
+    """A learner that goes on from its tensors knows where a vertex has been from X ≠ 0, and from the last vertex."""
+    rng = np.random.default_rng(35)
+    matrix, _ = problem(35)
+    data = examples(matrix, rng.integers(0, 3, 300).astype(float), None, 40, LOSSES["logistic"], (0, 1, 2))
+    learner = Learner(Settings(40, "logistic", "l1", 3.0, labels=(0, 1, 2)))
+    learner.learn_examples(data, rng.integers(0, 300, 500))
+    learner.pairs[learner.scalars["place"], 0] = 0.0
+    again = Learner.from_tensors(learner.settings, learner.tensors())
+    order = rng.integers(0, 300, 500)
+    learner.learn_examples(data, order)
+    again.learn_examples(data, order)
+    np.testing.assert_array_equal(again.coefs, learner.coefs)
+
+
 def test_models_side_by_side_agree_across_renormalisation():
     matrix, targets = problem(31)
     order = np.random.default_rng(32).integers(0, 300, 3_000)

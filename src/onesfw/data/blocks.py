@@ -209,20 +209,22 @@ class Input:
             hasher.update(stream.read(ENDS))
         return f"{status.st_size} bytes, changed at {status.st_mtime_ns}, {hasher.hexdigest()[:16]}"
 
-    def content(self) -> str:
-        """What tells a file from whatever holds other bytes: its size and a SHA-256 of all of it."""
-        if not self.repeatable:
-            return "a stream"
-        with self.raw() as stream:
-            found = hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
-            return f"{os.fstat(stream.fileno()).st_size} bytes, SHA-256 {found[:16]}"
-
     def stamp(self) -> str:
         """What tells one of many files from its earlier self, without reading it: size and time of change, or ETag."""
         if self.entry is not None:
             return self.entry.stamp
         status = os.stat(self.path)
         return f"{status.st_size} bytes, changed at {status.st_mtime_ns}"
+
+    def content(self) -> str:
+        """What tells a file from whatever holds other bytes: its size and a SHA-256 of all of it."""
+        if not self.repeatable:
+            return "a stream"
+        if self.store is not None:
+            return self.stamp()
+        with self.raw() as stream:
+            found = hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
+            return f"{os.fstat(stream.fileno()).st_size} bytes, SHA-256 {found[:16]}"
 
 
 class OverlongLine(Exception):

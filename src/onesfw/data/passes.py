@@ -94,10 +94,6 @@ class Passes:
         """Some of them."""
         return [] if self.source is None else self.source.bad.examples
 
-    def whole(self) -> Iterator[Chunk]:
-        """All rows once more."""
-        return self.chunks()
-
     def chunks(
         self,
         first: int = 0,

@@ -27,6 +27,7 @@ from onesfw.data.passes import KEPT
 from onesfw.data.prepare import Prepared, ReadOptions, find_format, prepare
 from onesfw.data.sources import Files, RowsFrom
 from onesfw.data.tables import ParquetTable, TableSource
+from onesfw.data.unchanged import Unchanged
 
 AHEAD = 512 << 20  # bytes of row groups, as the files count them, that are decoded at a time
 T = TypeVar("T")
@@ -140,6 +141,7 @@ class GroupPasses:
         cache: where the cache is or is to be: the first pass then goes to the files, and later ones to it.
         decided: what an earlier part of this run decided about the files.
         skipped: bad rows that it skipped.
+        digests: of the row groups that it read.
         tell: gets a sentence about a cache that cannot be used.
     """
 
@@ -154,6 +156,7 @@ class GroupPasses:
         cache: Path | None = None,
         decided: Prepared | None = None,
         skipped: int = 0,
+        digests: Sequence[str] = (),
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.files, self.options, self.buffer, self.key, self.path = files, options, buffer, key, cache
@@ -165,6 +168,7 @@ class GroupPasses:
         self.targets = Targets(self.prepared.labels, options.non_negative)
         self.cache = None if cache is None else self.usable(cache, tell)
         self.kept: dict[int, Chunk] | None = None
+        self.unchanged = Unchanged(files.name, digests)
         self.skipped = skipped
         self.bad_examples: list[str] = []
         if self.cache is not None:
@@ -182,20 +186,6 @@ class GroupPasses:
             return None
         return cache
 
-    @property
-    def at_hand(self) -> bool:
-        """Whether the rows lie in memory or in a cache, so that another pass is cheap."""
-        return self.kept is not None or self.cache is not None
-
-    @property
-    def digests(self) -> list[str]:
-        """None: many files are told from their earlier selves by size and time of change, or ETag."""
-        return []
-
-    def whole(self) -> Iterator[Chunk]:
-        """All rows once more."""
-        return self.chunks(0, 0, lambda: False)
-
     def plan(self, sweep: int) -> list[list[int]]:
         """The row groups of each chunk of a pass."""
         width = max(1, len(self.prepared.encoding.columns))
@@ -209,7 +199,19 @@ class GroupPasses:
             rows += self.groups[place].rows
         return chunks
 
-    def chunks(self, sweep: int, first: int, stop: Callable[[], bool]) -> Generator[Chunk, None, None]:
+    @property
+    def at_hand(self) -> bool:
+        """Whether the rows lie in memory or in a cache, so that another pass is cheap."""
+        return self.kept is not None or self.cache is not None
+
+    @property
+    def digests(self) -> list[str]:
+        """Of the row groups that were read so far, for a run that goes on."""
+        return self.unchanged.digests
+
+    def chunks(
+        self, sweep: int = 0, first: int = 0, stop: Callable[[], bool] = lambda: False
+    ) -> Generator[Chunk, None, None]:
         """The chunks of a pass from the given one on; ends early when `stop` says so."""
         plan = self.plan(sweep)
         source = self.from_anywhere(plan, first, sweep)
@@ -254,6 +256,8 @@ class GroupPasses:
                 kept = None
             count += bad.count
             self.note(bad)
+            self.unchanged.name = self.files.inputs[self.groups[place].file].name
+            self.unchanged.check(place, chunk)
             yield chunk
         if keep:
             self.skipped = count

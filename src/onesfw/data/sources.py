@@ -18,6 +18,7 @@ from onesfw.data.batch import START, BadRows, Batch, Position, csr
 from onesfw.data.blocks import Input
 from onesfw.data.store import Store, hidden, is_uri
 
+FEW_BYTES = 256 << 20  # of several files, that are read once more to know them
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # Hive's name for a missing value
 Pair = tuple[Any, Any]
 
@@ -66,9 +67,14 @@ class Files:
         """What tells these files from others or from their earlier selves."""
         return hashlib.sha256(repr(sorted(self.stamps.items())).encode()).hexdigest()
 
+    def contents(self) -> dict[str, str]:
+        """What tells each file from whatever holds other bytes: a SHA-256 of few bytes, the stamp of many."""
+        few = sum(part.size for part in self.inputs) <= FEW_BYTES
+        return {part.name: part.content() if few else self.stamps[part.name] for part in self.inputs}
+
     def content(self) -> str:
-        """What tells these files from whatever holds other bytes."""
-        return "; ".join(part.content() for part in self.inputs)
+        """All of it in one text."""
+        return repr(sorted(self.contents().items()))
 
 
 def differences(before: dict[str, str], now: dict[str, str]) -> dict[str, str]:

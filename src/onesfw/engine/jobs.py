@@ -11,8 +11,9 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from types import ModuleType
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -53,6 +54,20 @@ def workers(n_jobs: int | None) -> int:
     return 1 if n_jobs is None and nested() else effective_n_jobs(n_jobs)
 
 
+@dataclass(frozen=True, eq=False)
+class Parcel(Generic[Result]):
+    """A task with all it needs: joblib would hand large arguments to one of Dask's workers apart from it, and when that
+    one dies the task could not be done again."""
+
+    function: Callable[..., Result]
+    arguments: tuple[object, ...]
+
+
+def do(parcel: Parcel[Result]) -> Result:
+    """The task."""
+    return parcel.function(*parcel.arguments)
+
+
 def together(function: Callable[..., Result], tasks: Sequence[tuple[object, ...]], *, shared: bool) -> list[Result]:
     """[function(*task) for task in tasks], all at a time.
 
@@ -62,7 +77,9 @@ def together(function: Callable[..., Result], tasks: Sequence[tuple[object, ...]
     if len(tasks) == 1:
         return [function(*tasks[0])]
     hint = {"require": "sharedmem"} if shared or nested() else {"prefer": "threads"}
-    found: list[Result] = Parallel(n_jobs=len(tasks), **hint)(delayed(function)(*task) for task in tasks)
+    found: list[Result] = Parallel(n_jobs=len(tasks), batch_size=1, **hint)(
+        delayed(do)(Parcel(function, task)) for task in tasks
+    )
     return found
 
 
@@ -85,7 +102,7 @@ def in_order(
     streams = getattr(backend, "supports_return_generator", False)
     # One task at a time: they last seconds, and a worker that dies costs one of them.
     pool = Parallel(n_jobs=workers(None), batch_size=1, return_as="generator" if streams else "list")
-    results = iter(pool(delayed(function)(*task) for task in tasks))
+    results = iter(pool(delayed(do)(Parcel(function, task)) for task in tasks))
     for place in range(len(tasks)):
         begin(place)
         yield next(results)

@@ -47,8 +47,8 @@ def carry_out(
     folder = None if checkpoint is None else open_folder(Path(checkpoint), fingerprint(run, key, replicates))
     if len(keys) > 1 and jobs.away() and not run.callbacks:  # a callback's own objects are here
         with ProgressBar(run.steps * len(keys), show) as bar:
-            outcomes, seconds = on_workers(run, keys, folder, bar)
-        return collect(run, outcomes, seconds, replicates, "xla")
+            outcomes, seconds, kernel = on_workers(run, keys, folder, bar)
+        return collect(run, outcomes, seconds, replicates, kernel)
     with catch_interrupt() as interrupted, ProgressBar(run.steps * (replicates or 1), show) as bar:
         programs = compile_run(run, keys[0], together)
         bar.note("")
@@ -81,7 +81,7 @@ def in_threads(loops: list[HostLoop], time_limit: float | None) -> list[Outcome]
         return list(pool.map(one, loops))
 
 
-def on_workers(run: Run, keys: list[Array], folder: Path | None, bar: ProgressBar) -> tuple[list[Outcome], float]:
+def on_workers(run: Run, keys: list[Array], folder: Path | None, bar: ProgressBar) -> tuple[list[Outcome], float, str]:
     """Replicates as single runs on the user's joblib backend, one a task, and the longest time one took to compile.
 
     The bits are those of the threads where the workers have the same processor. Their checkpoints are the same files,
@@ -95,22 +95,24 @@ def on_workers(run: Run, keys: list[Array], folder: Path | None, bar: ProgressBa
         (alone, np.asarray(jax.random.key_data(key)), kind, number, folder, trees.wide())
         for number, key in enumerate(keys)
     ]
-    outcomes, seconds = [], 0.0
+    done = []
     bar.note("")
-    for outcome, compiling in jobs.in_order(single, tasks):
-        outcomes.append(outcome)
-        seconds = max(seconds, compiling)
-        bar.advance(outcome.steps)
-    return outcomes, seconds
+    for one in jobs.in_order(single, tasks):
+        done.append(one)
+        bar.advance(int(one[0].rows[-1]["step"]))
+    return [outcome for outcome, _, _ in done], max(seconds for _, seconds, _ in done), done[0][2]
 
 
-def single(run: Run, key: HostArray, kind: str, number: int, folder: Path | None, wide: bool) -> tuple[Outcome, float]:
+def single(
+    run: Run, key: HostArray, kind: str, number: int, folder: Path | None, wide: bool
+) -> tuple[Outcome, float, str]:
     """One replicate from its key's numbers, and the seconds that compiling took: a task for any process."""
     with jax.enable_x64(wide), catch_interrupt() as interrupted, ProgressBar(run.steps, False) as bar:
         wrapped = jax.random.wrap_key_data(jnp.asarray(key), impl=kind)
         programs = compile_run(run, wrapped)
         store = None if folder is None else Checkpoint(folder, f"run-{number}")
-        return HostLoop(run, programs, wrapped, interrupted, bar, number, store).go(), programs.seconds
+        outcome = HostLoop(run, programs, wrapped, interrupted, bar, number, store).go()
+        return outcome, programs.seconds, programs.kernel
 
 
 def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None, kernel: str) -> Result:

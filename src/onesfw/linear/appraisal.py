@@ -26,7 +26,7 @@ def appraised(training: Training, model: LinearModel, settings: Settings, passes
         return training
     counting = Counting(model)
     margins, targets = [], []
-    for chunk in passes.whole():
+    for chunk in passes.chunks():
         margins.append(model.margins(chunk.rows).reshape(len(chunk), settings.models))
         targets.append(chunk.targets.copy())  # a cache takes its memory back
         counting.count(margins[-1] if settings.models > 1 else margins[-1][:, 0], chunk.targets)
@@ -54,7 +54,7 @@ def gap_of(
             bounds[k], m = max(0.0, float(lost.mean())), moved
         slopes[:, k] = weights * all_derivatives(loss.code, settings.delta, m, y)
     gradients, begin = np.zeros(coefs.shape), 0
-    for chunk in passes.whole():
+    for chunk in passes.chunks():
         gradients += gradient_part(chunk, slopes[begin : begin + len(chunk)])
         begin += len(chunk)
     for k, gradient in enumerate(gradients):

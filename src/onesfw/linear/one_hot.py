@@ -3,7 +3,7 @@
 x = scale · X and d = sigma · g. A step changes g in the row's nonzeros and X in one entry. The vertex is at the largest
 key of g, |g| or −g, which is remembered: a changed entry can only raise it or, when it is the remembered one itself,
 lower it. Only then it is searched for, through upper bounds per block of entries and per 64 blocks: the largest
-bound is made exact until the largest is exact. Ties go to the lowest index.
+bound is made exact until the largest is exact. No bound is above the remembered key. Ties go to the lowest index.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from onesfw.trees import HostArray
 L1, SIMPLEX, NONNEGATIVE_L1 = range(3)
 BLOCKS_PER_GROUP = 64
 ONE_SHIFT, MANY_SHIFT, GROUP_SHIFT = 8, 5, 6  # 2^8 entries a block; 2^5 where the entries of one model lie far apart
+SLACK = 1.5  # of several models' bounds: the larger, the fewer are raised and the more are searched in vain
 
 
 def bounds_for(size: int, models: int) -> tuple[HostArray, HostArray]:
@@ -112,7 +113,7 @@ def sums_of_one(
 
 @njit(cache=True, nogil=True)
 def sums_of_many(
-    indices: HostArray, values: HostArray, begin: int, end: int, adaptive: bool, scalars: HostArray,
+    indices: HostArray, values: HostArray, begin: int, end: int, adaptive: bool, place: HostArray,
     pairs: HostArray, used: HostArray, row_x: HostArray, row_g: HostArray, at_vertex: HostArray,
 ) -> float:  # fmt: skip
     """The same for all models together: an entry of the row is read once, and its models lie side by side.
@@ -120,18 +121,18 @@ def sums_of_many(
     X is 0 wherever no vertex has been: `used` is small enough for the cache, and saves reading most of X.
     """
     row2, models = 0.0, row_x.shape[0]
-    row_x[:], row_g[:] = 0.0, 0.0
+    row_x[:], row_g[:], at_vertex[:] = 0.0, 0.0, 0.0
     for p in range(begin, end):
         j, a = indices[p], values[p]
         row2 += a * a
         if used[j]:
             for c in range(models):
                 row_x[c] += a * pairs[j, 0, c]
+            for c in range(models):
+                at_vertex[c] += a * (place[c] == j)
         if adaptive:
             for c in range(models):
                 row_g[c] += a * pairs[j, 1, c]
-    for c in range(models):
-        at_vertex[c] = entry_at(indices, values, begin, end, scalars[c].place)
     return row2
 
 
@@ -139,10 +140,9 @@ def sums_of_many(
 def add_to_one(
     indices: HostArray, values: HostArray, begin: int, end: int, symmetric: bool, pairs: HostArray,
     blocks: HostArray, groups: HostArray, c_g: HostArray, place: HostArray, largest: HostArray,
-    lowered: HostArray,
 ) -> None:  # fmt: skip
     """g += c_g a for one model, with the bounds and the remembered largest key."""
-    factor, at, most, fallen = c_g[0], place[0], largest[0], False
+    factor, at, most = c_g[0], place[0], largest[0]
     for p in range(begin, end):
         j = indices[p]
         new = pairs[j, 1] + factor * values[p]
@@ -153,44 +153,39 @@ def add_to_one(
             blocks[block] = size
             if size > groups[block >> GROUP_SHIFT]:
                 groups[block >> GROUP_SHIFT] = size
-        if size >= most:
-            if size > most or j < at:
-                at, most, fallen = j, size, False
-        elif j == at:
-            fallen = True  # `most` stays: whatever is above it is above all that was not touched
-    place[0], largest[0], lowered[0] = at, most, fallen
+        if size >= most and (size > most or j < at):
+            at, most = j, size  # `most` stays where its own entry falls: `learn` sees that and searches
+    place[0], largest[0] = at, most
 
 
 @njit(cache=True, nogil=True)
 def add_to_many(
     indices: HostArray, values: HostArray, begin: int, end: int, symmetric: bool, pairs: HostArray,
     blocks: HostArray, groups: HostArray, c_g: HostArray, place: HostArray, largest: HostArray,
-    lowered: HostArray, sizes: HostArray,
 ) -> None:  # fmt: skip
-    """The same for all models together, in loops over few arrays: with more the compiler does not vectorise them."""
+    """The same for all models together.
+
+    Every bound is at most its model's largest key, so an entry below the bounds of its block changes nothing but g. A
+    bound that is raised is raised by more than it must, so that this is the rule.
+    """
     models = c_g.shape[0]
-    lowered[:] = False
     for p in range(begin, end):
         j, a = np.int64(indices[p]), values[p]
+        block = j >> MANY_SHIFT
+        above = False
         for c in range(models):
             new = pairs[j, 1, c] + c_g[c] * a
             pairs[j, 1, c] = new
-            sizes[c] = key(new, symmetric)
-        block = j >> MANY_SHIFT
-        group = block >> GROUP_SHIFT
-        for c in range(models):
-            blocks[block, c] = max(blocks[block, c], sizes[c])
-            groups[group, c] = max(groups[group, c], sizes[c])
-        touched = False
-        for c in range(models):
-            touched |= (sizes[c] >= largest[c]) | (place[c] == j)
-        if touched:
+            above |= key(new, symmetric) >= blocks[block, c]
+        if above:
             for c in range(models):
-                if sizes[c] >= largest[c]:
-                    if sizes[c] > largest[c] or j < place[c]:
-                        place[c], largest[c], lowered[c] = j, sizes[c], False
-                elif place[c] == j:
-                    lowered[c] = True
+                size = key(pairs[j, 1, c], symmetric)
+                if size >= blocks[block, c]:
+                    if size > largest[c] or (size == largest[c] and j < place[c]):
+                        place[c], largest[c] = j, size
+                    bound = max(size, min(largest[c], SLACK * size))
+                    blocks[block, c] = bound
+                    groups[block >> GROUP_SHIFT, c] = max(groups[block >> GROUP_SHIFT, c], bound)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -212,19 +207,20 @@ def learn(
         models, shift = scalars.shape[0], MANY_SHIFT
     symmetric = shape == L1
     total = np.zeros(models)
-    work = np.empty((5, models))
-    row_x, row_g, at_vertex, c_g, sizes = work[0], work[1], work[2], work[3], work[4]
-    place, lowered, largest = np.empty(models, np.int64), np.zeros(models, np.bool_), np.empty(models)
+    work = np.empty((4, models))
+    row_x, row_g, at_vertex, c_g = work[0], work[1], work[2], work[3]
+    place, largest = np.empty(models, np.int64), np.empty(models)
     for c in range(models):
         place[c] = scalars[c].place
         largest[c] = key(pairs[place[c], 1, c], symmetric)
+        used[place[c]] = True  # also where the vertex's own entry of X has come back to 0
     for k in range(order.shape[0]):
         row, eta = order[k], etas[k]
         begin, end = indptr[row], indptr[row + 1]
         if several is None:
             row2 = sums_of_one(indices, values, begin, end, adaptive, place[0], pair, row_x, row_g, at_vertex)
         else:
-            row2 = sums_of_many(indices, values, begin, end, adaptive, scalars, pairs, used, row_x, row_g, at_vertex)
+            row2 = sums_of_many(indices, values, begin, end, adaptive, place, pairs, used, row_x, row_g, at_vertex)
 
         for c in range(models):
             s = scalars[c]
@@ -267,15 +263,13 @@ def learn(
                 move_intercept(s, t, loss, kept, change, bend, intervals[c, 0], intervals[c, 1])
 
         if several is None:
-            add_to_one(indices, values, begin, end, symmetric, pair, block, group, c_g, place, largest, lowered)
+            add_to_one(indices, values, begin, end, symmetric, pair, block, group, c_g, place, largest)
         else:
-            add_to_many(
-                indices, values, begin, end, symmetric, pairs, blocks, groups, c_g, place, largest, lowered, sizes
-            )
+            add_to_many(indices, values, begin, end, symmetric, pairs, blocks, groups, c_g, place, largest)
 
         for c in range(models):
             s = scalars[c]
-            if lowered[c]:
+            if key(pairs[place[c], 1, c], symmetric) < largest[c]:
                 place[c] = find_largest(pairs[:, 1, c], symmetric, blocks[:, c], groups[:, c], shift)
                 largest[c] = key(pairs[place[c], 1, c], symmetric)
             height = height_at(shape, radii[c], pairs[place[c], 1, c])

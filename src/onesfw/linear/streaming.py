@@ -290,7 +290,7 @@ def run(
     if isinstance(rows, Files) and grouped(rows, options, plan.buffer):
         passes = GroupPasses(
             rows, options, buffer=plan.buffer, key=plan.key, readers=readers, cache=place, decided=decided,
-            skipped=record.skipped, tell=tell,
+            skipped=record.skipped, digests=about.get("digests", ()), tell=tell,
         )  # fmt: skip
     else:
         passes = Passes(
@@ -342,6 +342,27 @@ def run(
         return model
 
 
+def parts_of(rows: RowsFrom, options: ReadOptions) -> dict[str, str]:
+    """A name and a text for everything that decides the rows; of several files, each has its own."""
+    if isinstance(rows, Files):
+        return options.words() | {f"{FILE_PART}{name}": text for name, text in rows.contents().items()}
+    # By all its bytes: what is resumed must be the very file, and size, ends and time of change can be the same.
+    return {**options.parts(rows), "file": rows.content()}
+
+
+@contextmanager
+def kept_in(checkpoint: PathLike | None) -> Iterator[None]:
+    """Say what is left of a run whose store stopped answering."""
+    try:
+        yield
+    except StoreError as error:
+        if checkpoint is None:
+            remedy = f"give {named('checkpoint')} a folder, and a run that ends so can go on"
+        else:
+            remedy = f"what was learnt is in {checkpoint}, and the same call goes on from there"
+        raise StoreError(f"{error}; {remedy}") from error
+
+
 def check_memory(settings: Settings) -> None:
     """Raise where the model alone is larger than the machine's memory: one wrong index of a LIBSVM text does that."""
     size, room = 16 * settings.models * settings.n_features, memory()
@@ -359,27 +380,6 @@ def memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return sys.maxsize
-
-
-def parts_of(rows: RowsFrom, options: ReadOptions) -> dict[str, str]:
-    """A name and a text for everything that decides the rows; of several files, each has its own."""
-    if isinstance(rows, Files):
-        return options.words() | {f"{FILE_PART}{name}": stamp for name, stamp in rows.stamps.items()}
-    # By all its bytes: what is resumed must be the very file, and size, ends and time of change can be the same.
-    return {**options.parts(rows), "file": rows.content()}
-
-
-@contextmanager
-def kept_in(checkpoint: PathLike | None) -> Iterator[None]:
-    """Say what is left of a run whose store stopped answering."""
-    try:
-        yield
-    except StoreError as error:
-        if checkpoint is None:
-            remedy = f"give {named('checkpoint')} a folder, and a run that ends so can go on"
-        else:
-            remedy = f"what was learnt is in {checkpoint}, and the same call goes on from there"
-        raise StoreError(f"{error}; {remedy}") from error
 
 
 def expected(progress: Progress, passes: int, size: int | None) -> float | None:
