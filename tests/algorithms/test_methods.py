@@ -224,16 +224,16 @@ def storc(steps):
 
 
 CASES = {
-    "momentum": (fw.momentum_sfw(), momentum, 120),
+    "momentum": (fw.momentum_sfw(schedule="paper"), momentum, 120),
     "minibatch": (fw.minibatch_sfw(noise=0.5), minibatch, 30),
     "one_sfw, growing batch": (fw.one_sfw(batch=lambda t: 1 + t // 4), one_sample_growing, 60),
-    "spider": (fw.spider_fw(), lambda T: spider(T, lambda K: K**2, lambda t, K: K), 40),
+    "spider": (fw.spider_fw(schedule="paper", noise=1.0), lambda T: spider(T, lambda K: K**2, lambda t, K: K), 40),
     "spider, book": (
         fw.spider_fw(schedule="book", noise=0.5),
         lambda T: spider(T, lambda K: np.ceil((K / 2) ** 2), lambda t, K: 16 * (t + 1)),
         20,
     ),
-    "spider, full": (fw.spider_fw(full=True), lambda T: spider(T, None, lambda t, K: K), 40),
+    "spider, full": (fw.spider_fw(schedule="paper", full=True), lambda T: spider(T, None, lambda t, K: K), 40),
     "spider, nonconvex": (fw.spider_fw("nonconvex"), spider_nonconvex, 50),
     "scg_plus_plus": (fw.scg_plus_plus("convex"), sfw_plus_plus, 30),
     "normalized": (fw.normalized_fw(), normalized, 50),
@@ -334,11 +334,12 @@ def test_momentum_carries_the_score_and_a_baseline_from_the_past():
         lambda z, x: -jnp.sum((z - x) ** 2) / (2 * s**2),
     )
     steps, start = 30, np.full(4, 0.25)
+    method = fw.momentum_sfw(schedule="paper")
     with jax.enable_x64(True):
         result = fw.minimize(
-            objective, fw.sets.Simplex(1.0), start, steps=steps, key=9, evaluate=False, algorithm=fw.momentum_sfw()
+            objective, fw.sets.Simplex(1.0), start, steps=steps, key=9, evaluate=False, algorithm=method
         )
-        estimator = fw.momentum_sfw().estimator(objective)
+        estimator = method.estimator(objective)
         assert isinstance(estimator.correction, NoChangeWithScore)
         key, x, d, b = compiled_loop.streams(jax.random.key(9)).draws, start, np.zeros(4), 0.0
         for t in range(1, steps + 1):

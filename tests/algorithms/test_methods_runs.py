@@ -62,7 +62,7 @@ FORMULAS = {
     "online_fw": (fw.online_fw(), lambda t: (1, t, 0)),
     "online_fw, memory": (fw.online_fw(memory=10), lambda t: (1, min(t, 10), 0)),
     "online_fw, batch": (fw.online_fw(batch=3, memory=10), lambda t: (3, min(3 * t, 10), 0)),
-    "spider_fw": (fw.spider_fw(), spider_at),
+    "spider_fw": (fw.spider_fw(noise=1.0), spider_at),
     "spider_fw, full": (
         fw.spider_fw(full=True),
         lambda t: (N, N, 0) if t == power_of_two(t) else (power_of_two(t), 2 * power_of_two(t), 0),

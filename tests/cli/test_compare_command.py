@@ -78,7 +78,7 @@ def test_a_table_and_reasons():
 def test_step_rules_are_named():
     outcome = onesfw("compare", "quadratic-face", "--algorithms", "momentum_sfw", *FAST, "--step-rules", "-q")
     assert outcome.exit_code == 0, outcome.stderr
-    assert re.search(r"momentum_sfw: '(paper|book|ninefold)' of 3 step rules", outcome.stdout)
+    assert re.search(r"momentum_sfw: '(paper|book|ninefold|unit|double)' of 5 step rules", outcome.stdout)
 
 
 def test_a_file_of_ones_own(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from experiment_checks import curve, power_law, small_comparison
 import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms import ALGORITHMS, SETTINGS
-from onesfw.experiments import Comparison, evidence, page, paper_tables, runs, studies
+from onesfw.experiments import Comparison, evidence, page, paper_tables, runs, studies, winners
 from onesfw.experiments.comparison import METHODS, carry_out
 from onesfw.experiments.curves import rise
 from onesfw.results.show import Sheet
@@ -188,6 +189,39 @@ def test_words_become_html():
     assert '<td class="word">x</td><td>1</td>' in text
 
 
+# Who wins where
+
+
+def test_the_best_of_the_others_stands_beside_both_schedules():
+    counts, errors = power_law(-1.0, noise=0.0)
+    names = {"one_sfw[auto]": 1.2, "one_sfw[paper]": 4.0, "spider_fw": 1.0, "svrf": 2.0}
+    comparison = finished("logistic", "convex", [curve(n, counts, times * errors) for n, times in names.items()])
+    comparison.rules["spider_fw"] = {"paper": 3 * errors[:, -1], "unit, noise=2": errors[:, -1]}
+    found = winners.winner(comparison)
+    assert found.method == "`spider_fw` (unit, noise=2)"
+    assert found.times.value == pytest.approx(1.2)
+    assert not found.met
+    row = winners.winners_sheet([found]).rows[0]
+    assert (row[0], row[4], row[-1]) == ("logistic", "1.2 [1.2, 1.2]", "**no**")
+    assert evidence.tally([found]).endswith("on 0 of 1 problems, and not on `logistic`.")
+    close = finished("logistic", "convex", [curve(n, counts, errors) for n in names])
+    assert winners.winner(close).met
+    assert evidence.tally([winners.winner(close)]).endswith("on 1 of 1 problems.")
+    alone = finished("logistic", "convex", [curve("one_sfw[auto]", counts, errors), curve("svrf", counts, errors)])
+    assert winners.winners([alone]) == []
+
+
+def test_what_is_maximised_is_won_by_its_value():
+    counts, errors = power_law(-1.0, noise=0.0)
+    best = zoo.get("nqp").best_value()
+    curves = [curve(n, counts, errors, "gradient_error") for n in ("one_sfw[auto]", "one_sfw[paper]", "momentum_sfw")]
+    for made, short in zip(curves, (1.0, 2.0, 4.0), strict=True):
+        made.measures["value"] = np.full_like(errors, best - short)
+    found = winners.winner(finished("nqp", "dr_submodular", curves))
+    assert found.times.value == pytest.approx(0.25)
+    assert found.met
+
+
 # Rates
 
 
@@ -198,7 +232,8 @@ def test_rates_write_markdown_json_and_the_page(tmp_path, monkeypatch):
     )  # fmt: skip
     two = dict(list(studies.rules().items())[:2])
     monkeypatch.setattr(studies, "rules", lambda: two)  # the others would compile another program
-    work = paper_tables.plan_rates(tiny)
+    mine = replace(zoo.get("quadratic-noisy"), name="mine")
+    work = paper_tables.plan_rates(tiny, also=[mine])
     for plan in work.plans:
         plan.work.update({n: dict([next(iter(r.items()))]) for n, r in plan.work.items()})
         for name in set(plan.work) - {"one_sfw[paper]", "one_sfw[auto]", "momentum_sfw"}:
@@ -210,6 +245,7 @@ def test_rates_write_markdown_json_and_the_page(tmp_path, monkeypatch):
     text = paths["markdown"].read_text()
     for heading in (
         "# Evidence",
+        "## Who wins where",
         "## Table 1: convex",
         "## Table 3: monotone DR-submodular",
         "## Noise",
@@ -221,11 +257,12 @@ def test_rates_write_markdown_json_and_the_page(tmp_path, monkeypatch):
     assert "onesfw rates" in text
     assert "400 samples, 2 seeds" in text
     content = json.loads(paths["json"].read_text())
-    assert [c["problem"] for c in content["comparisons"]] == ["quadratic-face", "nqp"]
+    assert [c["problem"] for c in content["comparisons"]] == ["quadratic-face", "nqp", "mine"]
+    assert [w["problem"] for w in content["winners"]] == ["quadratic-face", "nqp", "mine"]
     assert list(content["tuning"]["errors"]) == ["quadratic-face"]
     assert [m["method"] for m in content["noise"]["0.5"]["methods"]] == ["one_sfw[paper]", "momentum_sfw"]
     (row,) = [line for line in text.splitlines() if line.startswith("| 0.5 |")]
-    assert re.search(r"\((paper|book|ninefold)\) \| [\d.]+ \[", row)
+    assert re.search(r"\((paper|book|ninefold|unit|double)\) \| [\d.]+ \[", row)
     first = content["comparisons"][0]["methods"][0]
     assert first["slope_in_samples"]["low"] <= first["slope_in_samples"]["value"] <= first["slope_in_samples"]["high"]
     assert "<h2>Tuning study</h2>" in paths["page"].read_text()

@@ -129,10 +129,15 @@ def test_competitors_have_their_documented_step_rules_and_one_sfw_its_own():
         assert algorithm.summary == fw.one_sfw(schedule=schedule).summary
         assert list(comparison.rules_of(name, algorithm)) == [comparison.PRESET]
     rules = comparison.rules_of("momentum_sfw", fw.momentum_sfw())
-    assert len(rules) == 3
-    assert len({algorithm.eta.formula for algorithm in rules.values()}) == 3
+    assert len(rules) == 5
+    assert len({algorithm.eta.formula for algorithm in rules.values()}) == 5
     with_noise = comparison.rules_of("spider_fw", fw.spider_fw())
-    assert {"paper", "paper, noise=0.25", "unit, noise=0.5"} <= set(with_noise)
+    assert {"paper", "paper, noise=0.25", "unit, noise=1"} <= set(with_noise)
+    assert list(comparison.rules_of("projected_sgd", fw.projected_sgd())) == [
+        "preset",
+        "preset, noise=0.1",
+        "preset, noise=10",
+    ]
     assert list(comparison.rules_of("minibatch_sfw", fw.minibatch_sfw("nonconvex"))) == [comparison.PRESET]
 
 
@@ -250,7 +255,7 @@ def test_a_run_that_breaks_down_is_listed_not_drawn():
 def test_a_comparison_keeps_the_best_rule_of_each_method():
     plan, made, asked = small_comparison()
     assert plan.runs == 4
-    assert asked == [("quadratic-face", name) for name in ("one_sfw", *["momentum_sfw"] * 3)]
+    assert asked == [("quadratic-face", name) for name in ("one_sfw", *["momentum_sfw"] * 5)]
     assert [c.name for c in made.curves] == ["one_sfw", "momentum_sfw"]
     finals = {rule: errors.mean() for rule, errors in made.rules["momentum_sfw"].items()}
     assert len(finals) == 3

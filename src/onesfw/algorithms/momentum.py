@@ -35,10 +35,18 @@ def decaying(shift: float) -> Schedule:
     return Schedule(f"4/(t+{shift:g})^(2/3)", lambda t, T: np.minimum(4.0 / (t + shift) ** (2 / 3), 1.0))
 
 
+def falling(shift: float) -> Schedule:
+    """ρ_t = (t + shift)^(−2/3)."""
+    formula = f"(t+{shift:g})^(-2/3)" if shift else "t^(-2/3)"
+    return Schedule(formula, lambda t, T: (t + shift) ** (-2 / 3))
+
+
 MOMENTUM_SCHEDULES: dict[str, tuple[Schedule, Schedule]] = {
     "paper": (decaying(8), schedules.harmonic(1.0, 1.0)),
     "book": (decaying(8), schedules.harmonic(2.0, 7.0)),
     "ninefold": (decaying(7), schedules.harmonic(9.0, 8.0)),
+    "unit": (falling(0), schedules.harmonic()),
+    "double": (falling(1), schedules.harmonic(2.0, 2.0)),
 }
 
 
@@ -52,7 +60,7 @@ MOMENTUM_STEPS: dict[str, Step] = {
 def momentum_sfw(
     setting: str = CONVEX,
     *,
-    schedule: str = "paper",
+    schedule: str | None = None,
     rho: ScheduleLike | None = None,
     eta: ScheduleLike | None = None,
     batch: SizesLike = 1,
@@ -60,16 +68,18 @@ def momentum_sfw(
 ) -> Algorithm:
     """Stochastic Frank-Wolfe with momentum, d_t = (1 − ρ_t) d_{t−1} + ρ_t g(x_t; z_t) (Mokhtari et al. 2018).
 
-    One sample and one gradient a step, ρ_t = 4/(t+8)^(2/3); O(1/ε³) samples and oracle calls. `dr_submodular` is SCG:
+    One sample and one gradient a step; O(1/ε³) samples and oracle calls. `dr_submodular` is SCG: ρ_t = 4/(t+8)^(2/3),
     x_1 = 0, η = 1/T. `nonmonotone_dr` is NMSCG, for F that need not be monotone, over a down-closed set: v_t ≤ ū − x_t,
     1/e of the optimum. d_1 is the first gradient itself, where the paper's listing starts from d_0 = 0; from the second
     step on the two differ by a term that fades. Where z depends on x, each gradient carries its score and baseline.
 
     Args:
         setting: "convex", "dr_submodular" or "nonmonotone_dr".
-        schedule: the convex step rule. "paper": η_t = 1/(t+1), recalled rather than read in the original; "book":
-            η_t = 2/(t+7), of the code beside a survey of Frank-Wolfe methods; "ninefold": η_t = 9/(t+8) with
-            ρ_t = 4/(t+7)^(2/3), of the code of Yurtsever, Sra and Cevher.
+        schedule: the convex step rule. "unit": ρ_t = t^(−2/3), η_t = 1/t, as in copt; None takes it, for it did best
+            on problems drawn for the choice (`benchmarks/step_rules.py`). "paper": ρ_t = 4/(t+8)^(2/3), η_t = 1/(t+1),
+            recalled rather than read in the original; "book": the same ρ with η_t = 2/(t+7), of the code beside a
+            survey of Frank-Wolfe methods; "ninefold": ρ_t = 4/(t+7)^(2/3), η_t = 9/(t+8), of the code of Yurtsever,
+            Sra and Cevher; "double": ρ_t = (t+1)^(−2/3), η_t = 2/(t+2).
         rho: a number, or a function of t or (t, T); None for the schedule's.
         eta: a number, or a function of t or (t, T); None for the schedule's.
         batch: samples averaged in each step: a whole number, or a function of t or (t, T).
@@ -88,8 +98,7 @@ def momentum_sfw(
         'momentum_sfw, convex (rho=4/(t+8)^(2/3), eta=2/(t+7))'
     """
     choose_setting(setting, MOMENTUM_STEPS, "momentum_sfw")
-    convex_schedule(setting, schedule, MOMENTUM_SCHEDULES)
-    preset_rho, preset_eta = MOMENTUM_SCHEDULES[schedule]
+    preset_rho, preset_eta = MOMENTUM_SCHEDULES[convex_schedule(setting, schedule, MOMENTUM_SCHEDULES, "unit")]
     text = shown(batch)
     return Algorithm(
         name="momentum_sfw",

@@ -31,10 +31,10 @@ def doubling(t: Numbers) -> Numbers:
 def spider_fw(
     setting: str = CONVEX,
     *,
-    schedule: str = "paper",
+    schedule: str | None = None,
     eta: ScheduleLike | None = None,
     batch: SizesLike | None = None,
-    noise: float = 1.0,
+    noise: float = 0.5,
     full: bool = False,
 ) -> Algorithm:
     """Frank-Wolfe on SPIDER, d_t = d_{t−1} + mean of ∇F̃(x_t; z) − ∇F̃(x_{t−1}; z), restarted (Yurtsever et al. 2019).
@@ -48,11 +48,12 @@ def spider_fw(
     Args:
         setting: "convex" or "nonconvex".
         schedule: the convex rule. "paper": as above; "book": 16(t+1) samples a step and (ct)² at a start, of the
-            code beside a survey of Frank-Wolfe methods; "unit": the paper's epochs with η_t = 1/t.
+            code beside a survey of Frank-Wolfe methods; "unit": the paper's epochs with η_t = 1/t; None takes it, for
+            it did best on problems drawn for the choice (`benchmarks/step_rules.py`).
         eta: a number, or a function of t or (t, T); None for the schedule's.
         batch: samples of the steps between two starts: a whole number, or a function of t or (t, T).
         noise: c, which scales the batch of a start in the convex setting. Its true value is seldom known, and the
-            original's constants were not checked; 1 is a choice of this library.
+            original's constants were not checked; 0.5 was chosen with the schedule.
         full: starts anew from the full gradient of a finite sum, which counts n samples. Epochs keep their lengths; the
             original's non-convex finite-sum form has epochs of √n.
 
@@ -66,14 +67,14 @@ def spider_fw(
     Example:
         >>> import onesfw as fw
         >>> fw.spider_fw().summary
-        'spider_fw, convex (rho=0, eta=2/(t+1), batch=(1K)^2, K)'
+        'spider_fw, convex (rho=0, eta=1/t, batch=(0.5K)^2, K)'
     """
     choose_setting(setting, (CONVEX, NONCONVEX), "spider_fw")
-    convex_schedule(setting, schedule, SPIDER_SCHEDULES)
+    rule = convex_schedule(setting, schedule, SPIDER_SCHEDULES, "unit")
     convex = setting == CONVEX
     c = number(noise, "noise", 0, strict=True)
     user = None if batch is None else as_sizes(batch, "batch")
-    batches = spider_batches(convex, schedule == "book", c, user)
+    batches = spider_batches(convex, rule == "book", c, user)
     return Algorithm(
         name="spider_fw",
         citation="Yurtsever, Sra, Cevher: Conditional Gradient Methods via Stochastic Path-Integrated Differential "
@@ -82,7 +83,7 @@ def spider_fw(
         estimator=lambda objective: Batched(SameSample(), batches, path=True, full=bool(full)),
         step=FrankWolfeStep(),
         rho=schedules.constant(0.0),
-        eta=schedule_or(SPIDER_SCHEDULES[schedule] if convex else schedules.horizon_power(0.5), eta, "eta"),
+        eta=schedule_or(SPIDER_SCHEDULES[rule] if convex else schedules.horizon_power(0.5), eta, "eta"),
         output="last" if convex else "random",
         batch=batches.formula,
     )

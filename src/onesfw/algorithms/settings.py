@@ -10,6 +10,7 @@ from onesfw.schedules.rates import Schedule, ScheduleLike
 
 CONVEX, NONCONVEX, DR_SUBMODULAR, NONMONOTONE_DR = "convex", "nonconvex", "dr_submodular", "nonmonotone_dr"
 KNOWN_SETTINGS = (CONVEX, NONCONVEX, DR_SUBMODULAR, NONMONOTONE_DR)
+PAPER = "paper"
 MAXIMISED = (DR_SUBMODULAR, NONMONOTONE_DR)
 
 
@@ -21,14 +22,21 @@ def choose_setting(setting: str, settings: Iterable[str], name: str) -> None:
         raise ValueError(f"setting={setting!r}: {name} has no such result; it serves {known}")
 
 
-def convex_schedule(setting: str, schedule: str, known: Iterable[str]) -> None:
-    """Raise ValueError where a schedule is unknown, or asked for outside the convex setting, whose rules have names."""
+def convex_schedule(setting: str, schedule: str | None, known: Iterable[str], best: str = PAPER) -> str:
+    """The name of a convex step rule: the one asked for, else the `best` published one; elsewhere the paper's.
+
+    Raises:
+        ValueError: where the schedule is unknown, or asked for outside the convex setting, whose rules have names.
+    """
+    if schedule is None:
+        return best if setting == CONVEX else PAPER
     choose(schedule, known, "schedule")
-    if setting != CONVEX and schedule != "paper":
+    if setting != CONVEX and schedule != PAPER:
         raise ValueError(
             f"schedule={schedule!r} is a step rule of the convex setting; leave it out in the {setting} setting, or "
             "give eta="
         )
+    return schedule
 
 
 def schedule_or(preset: Schedule, value: ScheduleLike | None, name: str) -> Schedule:

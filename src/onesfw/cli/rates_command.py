@@ -18,12 +18,17 @@ onesfw rates --quick
 
 onesfw rates --out out/rates --markdown docs/evidence.md
 
+onesfw rates --quick --also my_problem.py:portfolio
+
 The folder gets rates.md, rates.json and rates.html, an interactive page that works offline. A full run takes about a \
 quarter of an hour on two cores, a quick one less than two minutes; nothing is written after Ctrl-C."""
 
 
 def rates_command(
     quick: bool = typer.Option(False, "--quick", help="Short runs, few problems and seeds: to try the command."),
+    also: list[str] = typer.Option(
+        [], metavar="PROBLEM", help="A problem beside the zoo's: file.py or file.py:name; may be repeated."
+    ),
     out: Path = typer.Option(Path("out/rates"), metavar="FOLDER", help="Where the three files go."),
     markdown: Path = typer.Option(None, metavar="PATH", help="Another place for the Markdown file."),
     key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed that all others are folded from."),
@@ -41,7 +46,7 @@ def rates_command(
             command = shlex.join(["onesfw", *sys.argv[1:]])
             try:
                 found = rates(
-                    "quick" if quick else "full", key=key, progress=not quiet, out=out, markdown=markdown,
+                    "quick" if quick else "full", also=also, key=key, progress=not quiet, out=out, markdown=markdown,
                     command=command,
                 )  # fmt: skip
             except KeyboardInterrupt:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -39,7 +38,15 @@ METHODS: dict[str, tuple[str, str | None]] = {
 }
 """What can be compared: recipes by name, 1-SFW by that of its schedule too."""
 PRESET = "preset"
-NOISES = (0.25, 0.5, 2.0)
+CONSTANTS: dict[str, dict[str, tuple[float, ...]]] = {
+    "minibatch_sfw": {"noise": (0.25, 0.5, 2.0)},
+    "spider_fw": {"noise": (0.25, 1.0, 2.0)},
+    "scg_plus_plus": {"noise": (0.25, 0.5, 2.0)},
+    "svrf": {"constant": (1.0, 16.0)},
+    "storc": {"smoothness": (0.01, 1.0)},
+    "projected_sgd": {"noise": (0.1, 10.0)},
+}
+"""Other values of the constants that theory takes to be known, which competitors are tried with."""
 MOST_SAMPLES, MOST_SEEDS = 2**30, 10_000
 SHORT = {"gap": "gap"}
 ENOUGH = 0.8  # of the budget: a method that used less is named
@@ -269,17 +276,12 @@ def curve_or_reason(problem: Problem, algorithm: Algorithm, budget: int, seeds: 
         return str(error)
 
 
-def recipe(name: str, setting: str, schedule: str | None = None, noise: float | None = None) -> Algorithm:
+def recipe(name: str, setting: str, options: dict[str, str | float] | None = None) -> Algorithm:
     """The recipe of that name in a setting; a sentence where it does not serve it."""
     method, own = METHODS[name]
     if setting not in SETTINGS[method]:
         raise ValueError(f"serves {' and '.join(SETTINGS[method])} problems only")
-    options: dict[str, str | float] = {}
-    if schedule or own:
-        options["schedule"] = str(schedule or own)
-    if noise is not None:
-        options["noise"] = noise
-    return ALGORITHMS[method](setting, **options)
+    return ALGORITHMS[method](setting, **({"schedule": own} if own else {}), **(options or {}))
 
 
 def known_names(names: Iterable[str] | None) -> list[str]:
@@ -321,17 +323,19 @@ def check(problem: Problem, algorithm: Algorithm, budget: int) -> None:
 def rules_of(name: str, algorithm: Algorithm) -> dict[str, Algorithm]:
     """A competitor's documented step rules in the convex setting, by their names; 1-SFW keeps its own.
 
-    Where a recipe has the constant `noise`, which its theorem takes to be known, each rule is tried with other values
-    of it too.
+    Each is tried with other values of the constants in `CONSTANTS` too, where the recipe has one.
     """
-    if METHODS[name][0] == "one_sfw" or algorithm.setting != CONVEX or name not in SCHEDULES:
+    if METHODS[name][0] == "one_sfw" or algorithm.setting != CONVEX:
         return {PRESET: algorithm}
-    rules = {schedule: recipe(name, algorithm.setting, schedule=schedule) for schedule in SCHEDULES[name]}
-    if "noise" in inspect.signature(ALGORITHMS[name]).parameters:
-        for schedule in SCHEDULES[name]:
-            for noise in NOISES:
-                rules[f"{schedule}, noise={noise:g}"] = recipe(name, CONVEX, schedule=schedule, noise=noise)
-    return rules
+    schedules: list[dict[str, str | float]] = [{"schedule": rule} for rule in SCHEDULES.get(name, ())] or [{}]
+    found: dict[str, Algorithm] = {}
+    for chosen in schedules:
+        word = str(chosen.get("schedule", PRESET))
+        found[word] = recipe(name, CONVEX, chosen)
+        for constant, values in CONSTANTS.get(name, {}).items():
+            for value in values:
+                found[f"{word}, {constant}={value:g}"] = recipe(name, CONVEX, {**chosen, constant: value})
+    return found
 
 
 def comparison_sheet(comparison: Comparison) -> Sheet:

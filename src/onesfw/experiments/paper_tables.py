@@ -95,8 +95,8 @@ FULL = Size(
     seeds=16,
     budgets={CONVEX: 100_000, NONCONVEX: 100_000, DR_SUBMODULAR: 10_000},
     problems=(
-        "logistic", "quadratic-interior", "quadratic-face", "gaussian", "logistic-wide", "interpolation", "sigmoid",
-        "indefinite", "nqp", "coverage",
+        "logistic", "quadratic-interior", "quadratic-face", "gaussian", "logistic-wide", "interpolation",
+        "logistic-generated", "quadratic-noisy", "sigmoid", "indefinite", "nqp", "coverage",
     ),
     tuned_on=studies.PROBLEMS,
     tuning_budget=100_000,
@@ -166,9 +166,12 @@ class Work:
         return sum(plan.runs for plan in plans) + len(self.tuned_on) * len(studies.rules())
 
 
-def plan_rates(size: Size, key: int = 0) -> Work:
+def plan_rates(size: Size, key: int = 0, also: Sequence[Problem] = ()) -> Work:
     """Check every run before the first; competitors get the best of their documented step rules in a full run."""
-    problems = [zoo.get(name) for name in size.problems]
+    problems = [*(zoo.get(name) for name in size.problems), *also]
+    for problem in also:
+        if problem.setting not in size.budgets:
+            raise ValueError(f"also: {problem.name} is a {problem.setting} problem; {', '.join(TITLES)} have a table")
     rules = size is not QUICK
     plans = [prepare(p, size.budgets[p.setting], size.seeds, key, step_rules=rules) for p in problems]
     levels = studies.plan_noise(size.sigmas, size.budgets[CONVEX], size.seeds, key)

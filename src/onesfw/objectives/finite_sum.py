@@ -37,7 +37,8 @@ class FiniteSum(Objective):
 
     Raises:
         TypeError: where loss is no function, or the data or indices hold no numbers.
-        ValueError: where the data are empty, of unequal lengths, masked or not finite, or an index or a row number is out of range.
+        ValueError: where the data are empty, of unequal lengths, masked or not finite, or an index or a row number is
+            out of range.
 
     Example:
         >>> import onesfw as fw

@@ -25,10 +25,14 @@ def interpolation(name: str, summary: str) -> Problem:
     a_i ~ N(0, I), not rescaled; w = (1, −0.5, 0.5, 0, …, 0) with ‖w‖₁ = 2 lies inside the ball and fits every row
     exactly: F(w) = 0 is the optimum, and the noise of a sample's gradient vanishes there. Rows are drawn uniformly.
     """
-    rows = np.random.default_rng(2022).standard_normal((1_000, 20))
-    n, d = rows.shape
-    weights = np.zeros(d)
+    weights = np.zeros(20)
     weights[:3] = 1.0, -0.5, 0.5
+    return fitted_by(name, summary, np.random.default_rng(2022).standard_normal((1_000, 20)), weights, RADIUS)
+
+
+def fitted_by(name: str, summary: str, rows: Floats, weights: Floats, radius: float) -> Problem:
+    """Least squares over the l1 ball on given rows, whose targets the given weights fit exactly."""
+    n, d = rows.shape
     targets = rows @ weights
 
     def value(x: Floats) -> Floats:
@@ -43,8 +47,8 @@ def interpolation(name: str, summary: str) -> Problem:
         return convex_optimum(
             value,
             gradient,
-            lambda y: project_to_l1_ball(y, RADIUS),
-            lambda g, x: l1_ball_gap(g, x, RADIUS),
+            lambda y: project_to_l1_ball(y, radius),
+            lambda g, x: l1_ball_gap(g, x, radius),
             float(np.linalg.eigvalsh(rows.T @ rows)[-1]) / n,
             np.zeros(d),
         )
@@ -53,7 +57,7 @@ def interpolation(name: str, summary: str) -> Problem:
         name=name,
         summary=summary,
         objective=FiniteSum(squared_loss, (rows, targets)),
-        constraint=L1Ball(RADIUS, shape=d),
+        constraint=L1Ball(radius, shape=d),
         value=value,
         gradient=gradient,
         solve=solve,
