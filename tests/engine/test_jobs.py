@@ -15,6 +15,7 @@ from onesfw.experiments import compare
 from onesfw.sklearn import OneSFWClassifier
 
 BACKENDS = ("threading", "loky", "dask")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short runs, on purpose
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,14 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from onesfw import trees
 from onesfw.algorithms import CONVEX
@@ -35,12 +36,15 @@ from onesfw.engine.compiled_loop import (
     streams,
 )
 from onesfw.engine.corrected_output import Correct, Corrected, Sizes, corrected_output, snapshot_space
+from onesfw.engine.devices import each_replicate, mesh_for, shardings
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
 from onesfw.trees import Array, Function, HostArray, Tree, wide
 
 KERNEL_VARIABLE = "ONESFW_KERNEL"
 logger = logging.getLogger(__name__)
+CHUNK_AXES = (False, True, True, False, False, False, False, False)  # which arguments hold a value a replicate
+CORRECT_AXES = (False, True, True, True, True, False)
 CAPACITY = 128  # programs kept; the least recently used is dropped
 
 _programs: OrderedDict[tuple[str, bool, str], Function] = OrderedDict()
@@ -56,22 +60,38 @@ def compilations() -> int:
 class Program:
     """A function ready to run, `seconds` after it was asked for."""
 
-    def __init__(self, function: Function, *args: Tree) -> None:
-        """Trace `function` on arguments like `args` (arrays or shapes) and compile it unless its text is known."""
+    def __init__(self, function: Function, *args: Tree, places: Sequence[NamedSharding] | None = None) -> None:
+        """Trace `function` on arguments like `args` (arrays or shapes) and compile it unless its text is known.
+
+        `places` says where the arguments lie, one each, where there are several devices.
+        """
         begun = time.perf_counter()
         closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
         self.structure = jax.tree.structure(shape)
         self.constants = [jnp.asarray(c) if not isinstance(c, jax.Array) else c for c in closed.consts]
         self.text = str(closed.jaxpr)
-        self.execute = executable(self.text, closed, self.constants)
+        self.places: list[NamedSharding] | None = None
+        if places is not None:
+            parts = zip(places, args, strict=True)
+            self.places = [place for place, arg in parts for _ in jax.tree.leaves(arg)]
+            self.constants = jax.device_put(self.constants, NamedSharding(places[0].mesh, PartitionSpec()))
+        self.execute = executable(self.text, closed, self.constants, self.places)
         self.seconds = time.perf_counter() - begun
 
     def __call__(self, *args: Tree) -> Tree:
         """The function's result; arguments must have the shapes and dtypes it was traced with."""
-        return jax.tree.unflatten(self.structure, self.execute(self.constants, *jax.tree.leaves(args)))
+        leaves = jax.tree.leaves(args)
+        if self.places is not None:
+            leaves = jax.device_put(leaves, self.places)
+        return jax.tree.unflatten(self.structure, self.execute(self.constants, *leaves))
 
 
-def executable(text: str, closed: jax.extend.core.ClosedJaxpr, constants: list[jax.Array]) -> Function:
+def executable(
+    text: str,
+    closed: jax.extend.core.ClosedJaxpr,
+    constants: list[jax.Array],
+    places: Sequence[NamedSharding] | None = None,
+) -> Function:
     """The compiled form of a traced program, from the store or anew."""
     global _compilations
     device = jax.config.jax_default_device  # type: ignore[attr-defined]
@@ -80,7 +100,11 @@ def executable(text: str, closed: jax.extend.core.ClosedJaxpr, constants: list[j
         found = _programs.get(key)
         if found is None:
             jaxpr = closed.jaxpr  # not `closed`, which would keep the captured arrays alive
-            arguments = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in jaxpr.invars]
+            where: Sequence[NamedSharding | None] = places or [None] * len(jaxpr.invars)
+            arguments = [
+                jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype, sharding=place)
+                for v, place in zip(jaxpr.invars, where, strict=True)
+            ]
             run = jax.jit(lambda consts, *flat: jax.core.eval_jaxpr(jaxpr, consts, *flat))
             found = run.lower(constants, *arguments).compile()
             _programs[key] = found
@@ -143,19 +167,23 @@ def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
     one = jnp.int32(1)
     inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
+    mesh = mesh_for(replicates)
     if replicates is not None:
         start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (replicates, *leaf.shape)), start)
-        chunk = jax.vmap(chunk, (None, 0, 0, None, None, None, None, None))
-        measure = jax.vmap(measure, (None, 0, 0))
-        correct = jax.vmap(correct, (None, 0, 0, 0, 0, None))
-    program = kernel_program(run, join, arrays, key, start, inputs) if kernel_wanted() else None
+        chunk, measure = each_replicate(chunk, CHUNK_AXES, mesh), each_replicate(measure, CHUNK_AXES[:3], mesh)
+        correct = each_replicate(correct, CORRECT_AXES, mesh)
+    program = kernel_program(run, join, arrays, key, start, inputs) if mesh is None and kernel_wanted() else None
     kernel = "persistent" if program else "xla"
-    program = program or Program(chunk, arrays, key, start, one, one, *inputs)
-    evaluation = Program(measure, arrays, key, start.previous) if wanted else None
+    program = program or Program(chunk, arrays, key, start, one, one, *inputs, places=shardings(mesh, CHUNK_AXES))
+    places = shardings(mesh, CHUNK_AXES[:3])
+    evaluation = Program(measure, arrays, key, start.previous, places=places) if wanted else None
     correction = None
     if run.iterations < run.steps:
         snapshots = snapshot_space(start.previous, replicates is not None)
-        correction = Program(correct, arrays, key, start, start.previous, snapshots, Sizes(one, one, one, one, one))
+        correction = Program(
+            correct, arrays, key, start, start.previous, snapshots, Sizes(one, one, one, one, one),
+            places=shardings(mesh, CORRECT_AXES),
+        )  # fmt: skip
     return Programs(
         chunk=lambda *args: program(arrays, *args),
         evaluate=None if evaluation is None else lambda key, x: evaluation(arrays, key, x),
