@@ -2,8 +2,8 @@
 
     python benchmarks/kills.py [--kills 200] [--seed 0] [--kinds minimize fit files select replicates]
 
-A run that keeps checkpoints (`minimize`, `fit` from a file, from 1,000 `files`, several `replicates` at once) saves its state after every
-chunk; it is killed with SIGKILL after a random time, often in the middle of a save, and started again with the same
+A run that keeps checkpoints (`minimize`, `fit` from a file or from 1,000 `files`, several `replicates` at once) saves
+its state after every chunk; it is killed with SIGKILL after a random time, often in the middle of a save, and started again with the same
 arguments, over and over. `select` keeps none: it begins anew, and what it writes must be there whole or not at all.
 When a run has been killed often enough it is left to finish, and what it came to is compared with that of an
 undisturbed run, bit by bit; no temporary file may be left.
@@ -223,6 +223,8 @@ def campaign(
     while killed < kills:
         kind = kinds[runs % len(kinds)]
         if kind not in expected:
+            if kind == "files":
+                write_parts(folder / "parts")
             expected[kind] = server.finish(kind, folder / f"alone-{kind}")
         place = folder / f"run-{runs}"
         for _ in range(min(KILLS_PER_RUN, kills - killed)):

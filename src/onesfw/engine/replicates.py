@@ -37,7 +37,7 @@ def carry_out(
     checkpoint: str | os.PathLike[str] | None = None,
     vectorised: bool | None = None,
 ) -> Result:
-    """Run one seed, or replicates: in threads on a CPU, under `vmap` on an accelerator, divided where there are more."""
+    """Run one seed, or replicates: in threads on a CPU, under `vmap` on an accelerator; on several devices."""
     if vectorised is None:
         vectorised = jax.default_backend() != "cpu" or mesh_for(replicates) is not None
     together = replicates if vectorised else None
