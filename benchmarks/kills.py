@@ -3,8 +3,9 @@
     python benchmarks/kills.py [--kills 200] [--seed 0] [--kinds minimize fit files select replicates]
 
 A run that keeps checkpoints (`minimize`, `fit` from a file or from 1,000 `files`, several `replicates` at once) saves
-its state after every chunk; it is killed with SIGKILL after a random time, often in the middle of a save, and started again with the same
-arguments, over and over. `select` keeps none: it begins anew, and what it writes must be there whole or not at all.
+its state after every chunk; it is killed with SIGKILL after a random time, often in the middle of a save, and started
+again with the same arguments, over and over. `select` keeps none: it begins anew, and what it writes must be there
+whole or not at all.
 When a run has been killed often enough it is left to finish, and what it came to is compared with that of an
 undisturbed run, bit by bit; no temporary file may be left.
 """

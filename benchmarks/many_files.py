@@ -80,8 +80,8 @@ def one_pass(name: str, source: object, readers: int, rows: int) -> float:
     bits = hashlib.sha256(model.coef.tobytes()).hexdigest()[:12]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(
-        f"{name:<28} readers {readers}   {used:7.2f} CPU s   {seconds:7.2f} s   {rows / used / 1e6:5.2f} million rows a "
-        f"CPU second   {bits}   at most {memory} MB so far",
+        f"{name:<20} readers {readers}  {used:7.2f} CPU s  {seconds:7.2f} s  {rows / used:9,.0f} rows a CPU second  "
+        f"{bits}  at most {memory} MB so far",
         flush=True,
     )
     return used

@@ -15,7 +15,7 @@ from onesfw.data.passes import Passes
 from onesfw.data.prepare import Prepared, ReadOptions, find_format, prepare
 from onesfw.data.row_groups import Group, cores, read_groups
 from onesfw.data.sources import Files, RowsFrom
-from onesfw.engine.checkpoint import Checkpoint
+from onesfw.engine.checkpoint import Checkpoint, saved_after
 from onesfw.linear.examples import examples
 from onesfw.linear.learner import Settings
 from onesfw.linear.losses import LOSSES
@@ -158,11 +158,8 @@ def learn_shards(
             saves.save({"round": place, "seconds": seconds()}, state.tensors())
 
     while place < rounds and not stop():
-        try:
+        with saved_after(OSError, save):
             state, learnt = do_round(settings, state, shards, place, split.round_rows)
-        except OSError:
-            save()
-            raise
         if place == 0:
             refuse_sorted(settings, learnt, split.round_rows)
         place += 1
