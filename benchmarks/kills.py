@@ -1,10 +1,11 @@
 """Kill runs at random moments and see that they end as if nothing had happened.
 
-    python benchmarks/kills.py [--kills 200] [--seed 0] [--kinds minimize fit select replicates]
+    python benchmarks/kills.py [--kills 200] [--seed 0] [--kinds minimize fit files select replicates]
 
-A run that keeps checkpoints (`minimize`, `fit` from a file, several `replicates` at once) saves its state after every
-chunk; it is killed with SIGKILL after a random time, often in the middle of a save, and started again with the same
-arguments, over and over. `select` keeps none: it begins anew, and what it writes must be there whole or not at all.
+A run that keeps checkpoints (`minimize`, `fit` from a file or from 1,000 `files`, several `replicates` at once) saves
+its state after every chunk; it is killed with SIGKILL after a random time, often in the middle of a save, and started
+again with the same arguments, over and over. `select` keeps none: it begins anew, and what it writes must be there
+whole or not at all.
 When a run has been killed often enough it is left to finish, and what it came to is compared with that of an
 undisturbed run, bit by bit; no temporary file may be left.
 """
@@ -28,10 +29,11 @@ from pathlib import Path
 from typing import Any
 
 STEPS = 3_000_000
-KINDS = ("minimize", "fit", "select", "replicates")
+KINDS = ("minimize", "fit", "files", "select", "replicates")
 KILLS_PER_RUN = 10
 LONGEST = 1.5  # seconds between the first step of a run and its end
 ROWS, PASSES = 4_000, 400
+FILES, FILE_ROWS = 1_000, 8
 
 # Imports everything once, then makes a fresh process for each run: only the run itself is killed.
 SERVER = """
@@ -68,7 +70,7 @@ def work(kind: str, folder: str, interval: float, chunk: float) -> None:
     checkpoint.SHARE = 2 * interval
     place = Path(folder)
     alone = place.name.startswith("alone")
-    found = {"fit": fit, "select": select}.get(kind, minimize)(place, alone, kind == "replicates")
+    found = {"fit": fit, "files": files, "select": select}.get(kind, minimize)(place, alone, kind == "replicates")
     print("done", hashlib.sha256(found).hexdigest(), flush=True)
 
 
@@ -117,6 +119,31 @@ def fit(place: Path, alone: bool, several: bool) -> bytes:
     options = ["--radius", "20", "--passes", str(PASSES), "--buffer", "500", "--quiet", *kept]
     command("fit", str(place.parent / "rows.svm"), *options, "--model", str(place / "model"))
     return LinearModel.load(place / "model").coef.tobytes()
+
+
+def files(place: Path, alone: bool, several: bool) -> bytes:
+    """The coefficients that are learnt from many Parquet files, which every pass reads again."""
+    from onesfw.data import row_groups
+    from onesfw.linear import train
+
+    row_groups.KEPT = 0
+    print("stepping", flush=True)
+    kept = None if alone else place / "run"
+    model = train(place.parent / "parts", target="y", radius=5.0, loss="squared", passes=3, buffer=500, checkpoint=kept)
+    return model.coef.tobytes()
+
+
+def write_parts(folder: Path) -> None:
+    """What `files` learns from."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    for number in range(FILES):
+        X = np.random.default_rng(number).normal(size=(FILE_ROWS, 5))
+        table = pa.table({"y": X[:, 0] - X[:, 1], **{f"x{j}": X[:, j] for j in range(5)}})
+        pq.write_table(table, folder / f"{number:04d}.parquet")
 
 
 def select(place: Path, alone: bool, several: bool) -> bytes:
@@ -197,6 +224,8 @@ def campaign(
     while killed < kills:
         kind = kinds[runs % len(kinds)]
         if kind not in expected:
+            if kind == "files":
+                write_parts(folder / "parts")
             expected[kind] = server.finish(kind, folder / f"alone-{kind}")
         place = folder / f"run-{runs}"
         for _ in range(min(KILLS_PER_RUN, kills - killed)):

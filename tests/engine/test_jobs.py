@@ -1,5 +1,6 @@
 """Independent work on threads, on loky's processes and on a Dask cluster: the bits of the serial run under all."""
 
+import contextlib
 import os
 
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from onesfw.experiments import compare
 from onesfw.sklearn import OneSFWClassifier
 
 BACKENDS = ("threading", "loky", "dask")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short runs, on purpose
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +92,37 @@ def test_independent_work_goes_where_the_user_says(backend):
     assert (os.getpid() not in places) is elsewhere
     assert jobs.away() is elsewhere
     assert jobs.workers(None) == jobs.workers(-1) if backend == "dask" else jobs.workers(None) == 2
+
+
+@contextlib.contextmanager
+def elsewhere(name):
+    """Ray or Spark on this machine, with two workers."""
+    if name == "ray":
+        ray = pytest.importorskip("ray")
+        from ray.util.joblib import register_ray
+
+        ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+        register_ray()
+        yield
+        ray.shutdown()
+        return
+    register = pytest.importorskip("joblibspark").register_spark
+    from pyspark.sql import SparkSession
+
+    local = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = (
+        local.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
+    )
+    register()
+    yield
+    session.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ray", "spark"])
+@pytest.mark.filterwarnings("ignore")
+def test_ray_and_spark_give_the_bits_of_the_serial_run(alone, digits, name):
+    with elsewhere(name), joblib.parallel_config(backend=name, n_jobs=2):
+        found = linear_work(*digits) + engine_work()
+    for expected, one in zip(alone[0] + alone[1], found, strict=True):
+        np.testing.assert_array_equal(one, expected)

@@ -85,6 +85,12 @@ def fit_command(
     readers: Any = typer.Option(
         None, parser=whole, metavar="N", help="Threads that decode many Parquet files.", rich_help_panel=RUN
     ),
+    shards: Any = typer.Option(
+        None, parser=whole, metavar="W", help="Learn from W parts at a time, and average.", rich_help_panel=RUN
+    ),
+    round_rows: Any = typer.Option(
+        "1000", parser=whole, metavar="N", help="Shards: rows between two averages.", rich_help_panel=RUN
+    ),
     key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of the shuffling.", rich_help_panel=RUN),
     cache: Path = typer.Option(
         None, metavar="PATH", help="Keep the rows there in binary; later passes are fast.", rich_help_panel=RUN
@@ -147,7 +153,7 @@ def fit_command(
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
                 scale="auto" if scale is None else scale, polish=polish,
                 cache=cache, checkpoint=checkpoint, progress=not (quiet or as_json), buffer=buffer,
-                readers=readers, format=form,
+                readers=readers, shards=shards, round_rows=round_rows, format=form,
                 features=features, zero_based=zero_based, labels=labels, strings=strings, hash_bits=hash_bits,
                 categorical=categorical, drop=drop, delimiter=delimiter, header=not no_header, normalize=normalize,
                 float64=float64, skip_bad=skip_bad,

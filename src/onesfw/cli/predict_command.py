@@ -28,7 +28,9 @@ AUC goes to the error stream."""
 
 def predict_command(
     model: Path = typer.Argument(..., metavar="MODEL", help="A model that `onesfw fit` wrote."),
-    data: str = typer.Argument(..., metavar="DATA", help="The file to predict; - is the standard input."),
+    data: str = typer.Argument(
+        ..., metavar="DATA", help="The file to predict; a folder, a pattern or an address; - is the standard input."
+    ),
     out: Path | None = typer.Option(None, metavar="PATH", help="Write a CSV file there, whole or not at all."),
     probabilities: bool = typer.Option(
         False, "--probabilities", help="Add the probability of the second label; logistic loss only."

@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -165,7 +165,6 @@ class GroupPasses:
         self.groups = read_groups(files, self.readers)
         self.readers = max(1, min(self.readers, AHEAD // max(1, max(group.size for group in self.groups))))
         self.prepared = decided or prepare(files, options)[0]
-        self.targets = Targets(self.prepared.labels, options.non_negative)
         self.cache = None if cache is None else self.usable(cache, tell)
         self.kept: dict[int, Chunk] | None = None
         self.unchanged = Unchanged(files.name, digests)
@@ -188,16 +187,8 @@ class GroupPasses:
 
     def plan(self, sweep: int) -> list[list[int]]:
         """The row groups of each chunk of a pass."""
-        width = max(1, len(self.prepared.encoding.columns))
-        chunks: list[list[int]] = [[]]
-        rows = 0
-        for place in np.random.default_rng([self.key, sweep]).permutation(len(self.groups)).tolist():
-            if chunks[-1] and (rows >= self.buffer or rows * width >= MOST_ENTRIES):
-                chunks.append([])
-                rows = 0
-            chunks[-1].append(place)
-            rows += self.groups[place].rows
-        return chunks
+        order = np.random.default_rng([self.key, sweep]).permutation(len(self.groups)).tolist()
+        return chunked(order, self.groups, self.buffer, len(self.prepared.encoding.columns))
 
     @property
     def at_hand(self) -> bool:
@@ -292,19 +283,38 @@ class GroupPasses:
     def decode(self, place: int) -> tuple[Chunk, BadRows]:
         """The rows of a row group, ready to be learnt."""
         group = self.groups[place]
-        part, encoding = self.files.inputs[group.file], self.prepared.encoding
-        bad = BadRows(part.name, self.options.skip_bad)
-        table = ParquetTable(part, group.number)
-        source = TableSource(table, bad, encoding, targets=True)
-        rows, targets = [], []
-        for batch in source.batches():
-            matrix, values = self.targets.of(batch, bad)
-            rows.append(unit_rows(matrix) if encoding.normalize else matrix)
-            targets.append(values)
-        table.file.close()
-        if not rows:
-            rows, targets = [none(encoding)], [np.zeros(0)]
-        return Chunk(joined(rows, encoding.n_features), np.concatenate(targets), (place, 0)), bad
+        chunk, bad = decode(self.files.inputs[group.file], group.number, self.options, self.prepared)
+        return replace(chunk, end=(place, 0)), bad
+
+
+def chunked(order: Sequence[int], groups: Sequence[Group], buffer: int, columns: int) -> list[list[int]]:
+    """Row groups in this order, joined until there are `buffer` rows or as many entries as a chunk may have."""
+    chunks: list[list[int]] = [[]]
+    rows = 0
+    for place in order:
+        if chunks[-1] and (rows >= buffer or rows * max(1, columns) >= MOST_ENTRIES):
+            chunks.append([])
+            rows = 0
+        chunks[-1].append(place)
+        rows += groups[place].rows
+    return chunks
+
+
+def decode(part: Input, number: int, options: ReadOptions, prepared: Prepared) -> tuple[Chunk, BadRows]:
+    """The rows of a row group of a file, ready to be learnt, and those that are not."""
+    encoding, wanted = prepared.encoding, Targets(prepared.labels, options.non_negative)
+    bad = BadRows(part.name, options.skip_bad)
+    table = ParquetTable(part, number)
+    source = TableSource(table, bad, encoding, targets=True)
+    rows, targets = [], []
+    for batch in source.batches():
+        matrix, values = wanted.of(batch, bad)
+        rows.append(unit_rows(matrix) if encoding.normalize else matrix)
+        targets.append(values)
+    table.file.close()
+    if not rows:
+        rows, targets = [none(encoding)], [np.zeros(0)]
+    return Chunk(joined(rows, encoding.n_features), np.concatenate(targets), (number, 0)), bad
 
 
 def none(encoding: Encoding) -> Any:

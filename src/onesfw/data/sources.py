@@ -35,7 +35,8 @@ class Files:
 
     def __init__(self, given: Sequence[str], inputs: Sequence[Input]) -> None:
         self.given, self.inputs = given, list(inputs)
-        self.name = f"{self.inputs[0].name} and {len(self.inputs) - 1} more"
+        more = f" and {len(self.inputs) - 1} more" if len(self.inputs) > 1 else ""
+        self.name = f"{self.inputs[0].name}{more}"
         self.stamps = self.look()
 
     def look(self) -> dict[str, str]:

@@ -10,6 +10,8 @@ import hashlib
 import json
 import time
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,16 @@ class Checkpoint:
             )
         self.last = time.monotonic()
         self.cost = self.last - begun
+
+
+@contextmanager
+def saved_after(kind: type[Exception], save: Callable[[], None]) -> Iterator[None]:
+    """Save before an error of that kind ends the run."""
+    try:
+        yield
+    except kind:
+        save()
+        raise
 
 
 def digest(*parts: Any) -> str:

@@ -14,11 +14,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from onesfw import trees
 from onesfw.algorithms import CONVEX
@@ -35,14 +37,23 @@ from onesfw.engine.compiled_loop import (
     streams,
 )
 from onesfw.engine.corrected_output import Correct, Corrected, Sizes, corrected_output, snapshot_space
+from onesfw.engine.devices import each_replicate, mesh_for, shardings
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
+from onesfw.estimators import Estimator, OneSample
+from onesfw.objectives import Objective
+from onesfw.sets import ConvexSet
+from onesfw.steps import Step
 from onesfw.trees import Array, DType, Function, HostArray, Tree, wide
 
 KERNEL_VARIABLE = "ONESFW_KERNEL"
 CORRECTED_POINTS = 5_000  # like x that a corrected output keeps at its peak, under `vmap`
 CORRECTED_ROOM = 1 << 30  # bytes for them, at least
 logger = logging.getLogger(__name__)
+# Which arguments hold a value for each run: the arrays of its own, its key and its state.
+CHUNK_AXES = (False, True, True, True, False, False, False, False, False)
+MEASURE_AXES = (False, True, True, True)
+CORRECT_AXES = (False, True, True, True, True, True, False)
 CAPACITY = 128  # programs kept; the least recently used is dropped
 
 _programs: OrderedDict[tuple[str, bool, str], Function] = OrderedDict()
@@ -58,22 +69,38 @@ def compilations() -> int:
 class Program:
     """A function ready to run, `seconds` after it was asked for."""
 
-    def __init__(self, function: Function, *args: Tree) -> None:
-        """Trace `function` on arguments like `args` (arrays or shapes) and compile it unless its text is known."""
+    def __init__(self, function: Function, *args: Tree, places: Sequence[NamedSharding] | None = None) -> None:
+        """Trace `function` on arguments like `args` (arrays or shapes) and compile it unless its text is known.
+
+        `places` says where the arguments lie, one each, where there are several devices.
+        """
         begun = time.perf_counter()
         closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
         self.structure = jax.tree.structure(shape)
         self.constants = [jnp.asarray(c) if not isinstance(c, jax.Array) else c for c in closed.consts]
         self.text = str(closed.jaxpr)
-        self.execute = executable(self.text, closed, self.constants)
+        self.places: list[NamedSharding] | None = None
+        if places is not None:
+            parts = zip(places, args, strict=True)
+            self.places = [place for place, arg in parts for _ in jax.tree.leaves(arg)]
+            self.constants = jax.device_put(self.constants, NamedSharding(places[0].mesh, PartitionSpec()))
+        self.execute = executable(self.text, closed, self.constants, self.places)
         self.seconds = time.perf_counter() - begun
 
     def __call__(self, *args: Tree) -> Tree:
         """The function's result; arguments must have the shapes and dtypes it was traced with."""
-        return jax.tree.unflatten(self.structure, self.execute(self.constants, *jax.tree.leaves(args)))
+        leaves = jax.tree.leaves(args)
+        if self.places is not None:
+            leaves = jax.device_put(leaves, self.places)
+        return jax.tree.unflatten(self.structure, self.execute(self.constants, *leaves))
 
 
-def executable(text: str, closed: jax.extend.core.ClosedJaxpr, constants: list[jax.Array]) -> Function:
+def executable(
+    text: str,
+    closed: jax.extend.core.ClosedJaxpr,
+    constants: list[jax.Array],
+    places: Sequence[NamedSharding] | None = None,
+) -> Function:
     """The compiled form of a traced program, from the store or anew."""
     global _compilations
     device = jax.config.jax_default_device  # type: ignore[attr-defined]
@@ -82,7 +109,11 @@ def executable(text: str, closed: jax.extend.core.ClosedJaxpr, constants: list[j
         found = _programs.get(key)
         if found is None:
             jaxpr = closed.jaxpr  # not `closed`, which would keep the captured arrays alive
-            arguments = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in jaxpr.invars]
+            where: Sequence[NamedSharding | None] = places or [None] * len(jaxpr.invars)
+            arguments = [
+                jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype, sharding=place)
+                for v, place in zip(jaxpr.invars, where, strict=True)
+            ]
             run = jax.jit(lambda consts, *flat: jax.core.eval_jaxpr(jaxpr, consts, *flat))
             found = run.lower(constants, *arguments).compile()
             _programs[key] = found
@@ -119,6 +150,24 @@ class Programs:
     """The same programs for another run of the same shapes: nothing is traced anew."""
 
 
+class Held(NamedTuple):
+    """The arrays of one or several runs: those that all share, and those of which each has its own."""
+
+    shared: list[Array]
+    mine: list[Array]
+
+    @classmethod
+    def of(cls, arrays: Sequence[Array], own: Sequence[bool]) -> Held:
+        """Divided by whether each run has its own."""
+        pairs = list(zip(arrays, own, strict=True))
+        return cls([array for array, mine in pairs if not mine], [array for array, mine in pairs if mine])
+
+    def merged(self, own: Sequence[bool]) -> list[Array]:
+        """All of them in their order."""
+        shared, mine = iter(self.shared), iter(self.mine)
+        return [next(mine) if is_own else next(shared) for is_own in own]
+
+
 def compile_run(run: Run, key: Array, replicates: int | None = None) -> Programs:
     """Trace and compile a run; with `replicates`, for that many keys at once."""
     return compile_cells([run] * (replicates or 1), key)
@@ -142,67 +191,86 @@ def stacked(
 
 
 def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
-    """Trace and compile one run, or several that go together: as many keys as runs, one shape, one algorithm."""
+    """Trace and compile one run, or several that go together: as many keys as runs, one shape, one algorithm.
+
+    Of several, what differs between them has an axis of runs; on several devices each takes its share of that axis.
+    """
     run = runs[0]
     algorithm, dtype, together = run.algorithm, trees.dtype_of(run.x0), jnp.ndim(key) > 0
     _, join = split((run.objective, run.constraint, run.estimator, run.step))
     distinct = list({id(other): other for other in runs}.values())
     places = {id(other): place for place, other in enumerate(distinct)}
     order = np.array([places[id(other)] for other in runs])
-    held = [split((other.objective, other.constraint, other.estimator, other.step))[0] for other in distinct]
-    arrays, axes = stacked(held, dtype, order)
-    alone = [leaf if axis is None else leaf[0] for leaf, axis in zip(arrays, axes, strict=True)]
-    objective, constraint, estimator, _ = join(alone)
+    leaves = [split((other.objective, other.constraint, other.estimator, other.step))[0] for other in distinct]
+    arrays, axes = stacked(leaves, dtype, order)
+    own = [axis == 0 for axis in axes]
+    held = Held.of(arrays, own)
+
+    def parts(shared: list[Array], mine: list[Array]) -> tuple[Objective, ConvexSet, Estimator, Step]:
+        found: tuple[Objective, ConvexSet, Estimator, Step] = join(Held(shared, mine).merged(own))
+        return found
+
+    objective, constraint, estimator, _ = parts(held.shared, [leaf[0] for leaf in held.mine])
     block = block_length(objective, estimator, key[0] if together else key)
 
-    def begin(arrays: Tree, x0: Tree) -> RunState:
-        _, constraint, estimator, step = join(arrays)
+    def begin(shared: list[Array], mine: list[Array], x0: Tree) -> RunState:
+        _, constraint, estimator, step = parts(shared, mine)
         return initial(constraint, estimator, step, x0, run.steps, algorithm.output)
 
-    def chunk(arrays: Tree, key: Array, state: RunState, *schedule: Tree) -> tuple[RunState, Array]:
-        objective, constraint, estimator, step = join(arrays)
+    def chunk(
+        shared: list[Array], mine: list[Array], key: Array, state: RunState, *rest: Tree
+    ) -> tuple[RunState, Array]:
+        objective, constraint, estimator, step = parts(shared, mine)
         body = compiled_chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output)
-        return body(key, state, *schedule)
+        return body(key, state, *rest)
 
-    def measure(arrays: Tree, key: Array, x: Tree) -> Evaluation:
-        objective, constraint, _, _ = join(arrays)
+    def measure(shared: list[Array], mine: list[Array], key: Array, x: Tree) -> Evaluation:
+        objective, constraint, _, _ = parts(shared, mine)
         evaluate = evaluator_for(run.evaluate, objective, constraint, run.sign)
         assert evaluate is not None
         return evaluate(streams(key).evaluation, x)
 
-    def correct(arrays: Tree, key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes) -> Corrected:
-        objective, constraint, estimator, _ = join(arrays)
+    def correct(
+        shared: list[Array], mine: list[Array], key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes
+    ) -> Corrected:
+        objective, constraint, estimator, _ = parts(shared, mine)
+        assert isinstance(estimator, OneSample)  # no other recipe has this output
         body = corrected_output(objective, constraint, estimator, run.sign, algorithm.setting == CONVEX)
         return body(key, state, x, snapshots, sizes)
 
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
     one = jnp.int32(1)
     inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
+    mesh = mesh_for(len(runs)) if together else None
     if together:
-        points, own = stacked([jax.tree.leaves(other.x0) for other in distinct], dtype, order)
-        x0, along = (jax.tree.unflatten(jax.tree.structure(run.x0), part) for part in (points, own))
-        start = jax.vmap(begin, (axes, along), axis_size=len(runs))(arrays, x0)
-        chunk = jax.vmap(chunk, (axes, 0, 0, None, None, None, None, None))
-        measure = jax.vmap(measure, (axes, 0, 0))
-        correct = few_at_a_time(correct, axes, trees.size_in_bytes(run.x0))
+        points, whose = stacked([jax.tree.leaves(other.x0) for other in distinct], dtype, order)
+        x0, along = (jax.tree.unflatten(jax.tree.structure(run.x0), part) for part in (points, whose))
+        start = jax.vmap(begin, (None, 0, along), axis_size=len(runs))(*held, x0)
+        chunk, measure = each_replicate(chunk, CHUNK_AXES, mesh), each_replicate(measure, MEASURE_AXES, mesh)
+        correct = each_replicate(correct, CORRECT_AXES, mesh, few_corrected(trees.size_in_bytes(run.x0)))
     else:
-        start = begin(arrays, run.x0)
-    own_arrays = [axis == 0 for axis in axes]
-    program = kernel_program(run, join, arrays, own_arrays, key, start, inputs) if kernel_wanted() else None
+        start = begin(*held, run.x0)
+    program = None
+    if mesh is None and kernel_wanted():
+        program = kernel_program(run, parts, held, key, start, inputs)
     kernel = "persistent" if program else "xla"
-    program = program or Program(chunk, arrays, key, start, one, one, *inputs)
-    evaluation = Program(measure, arrays, key, start.previous) if wanted else None
+    program = program or Program(chunk, *held, key, start, one, one, *inputs, places=shardings(mesh, CHUNK_AXES))
+    where = shardings(mesh, MEASURE_AXES)
+    evaluation = Program(measure, *held, key, start.previous, places=where) if wanted else None
     correction = None
     if run.iterations < run.steps:
         snapshots = snapshot_space(start.previous, together)
-        correction = Program(correct, arrays, key, start, start.previous, snapshots, Sizes(one, one, one, one, one))
+        correction = Program(
+            correct, *held, key, start, start.previous, snapshots, Sizes(one, one, one, one, one),
+            places=shardings(mesh, CORRECT_AXES),
+        )  # fmt: skip
     seconds = sum(part.seconds for part in (program, evaluation, correction) if part is not None)
 
-    def bound(arrays: list[Array], start: RunState) -> Programs:
+    def bound(held: Held, start: RunState) -> Programs:
         return Programs(
-            chunk=lambda *args: program(arrays, *args),
-            evaluate=None if evaluation is None else lambda key, x: evaluation(arrays, key, x),
-            correct=None if correction is None else lambda *args: correction(arrays, *args),
+            chunk=lambda *args: program(*held, *args),
+            evaluate=None if evaluation is None else lambda key, x: evaluation(*held, key, x),
+            correct=None if correction is None else lambda *args: correction(*held, *args),
             start=start,
             seconds=seconds,
             kernel=kernel,
@@ -212,32 +280,16 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     def rebound(other: Run) -> Programs:
         leaves, _ = split((other.objective, other.constraint, other.estimator, other.step))
         arrays, _ = stacked([leaves], dtype)
-        return bound(arrays, begin(arrays, other.x0))
+        return bound(Held(arrays, []), begin(arrays, [], other.x0))
 
-    return bound(arrays, start)
+    return bound(held, start)
 
 
-def few_at_a_time(correct: Function, axes: list[int | None], size: int) -> Function:
-    """A corrected output for each of many runs, as many at a time as memory holds: each keeps many points like x."""
+def few_corrected(size: int) -> int:
+    """How many runs' outputs are corrected at a time, x being of that many bytes: each keeps many points like x."""
     stats = jax.local_devices()[0].memory_stats() or {}
     room = max(CORRECTED_ROOM, stats.get("bytes_limit", 0) // 2)
-    count = max(1, room // (CORRECTED_POINTS * size))
-
-    def batched(
-        arrays: list[Array], key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes
-    ) -> Corrected:  # fmt: skip
-        own = [leaf for leaf, axis in zip(arrays, axes, strict=True) if axis == 0]
-
-        def one(mapped: Tree) -> Corrected:
-            mine, *rest = mapped
-            parts = iter(mine)
-            return correct(
-                [next(parts) if axis == 0 else leaf for leaf, axis in zip(arrays, axes, strict=True)], *rest, sizes
-            )
-
-        return jax.lax.map(one, (own, key, state, x, snapshots), batch_size=min(count, key.shape[0]))
-
-    return batched
+    return max(1, room // (CORRECTED_POINTS * size))
 
 
 def kernel_wanted() -> bool:
@@ -250,9 +302,8 @@ def kernel_wanted() -> bool:
 
 def kernel_program(
     run: Run,
-    join: Callable[[list[Array]], Tree],
-    arrays: list[Array],
-    own: list[bool],
+    parts: Callable[[list[Array], list[Array]], tuple[Objective, ConvexSet, Estimator, Step]],
+    held: Held,
     key: Array,
     start: RunState,
     inputs: Tree,
@@ -261,14 +312,16 @@ def kernel_program(
     from onesfw.engine.persistent import persistent_chunk  # Pallas takes a while to import
 
     alone = jnp.ndim(key) == 0
+    count = len(held.shared)
+    own = [False] * count + [True] * len(held.mine)
 
     def step(arrays: list[Array], state: RunState, draws: Tree, chance: Array, *schedule: Tree) -> RunState:
-        objective, constraint, estimator, step = join(arrays)
+        objective, constraint, estimator, step = parts(arrays[:count], arrays[count:])
         output = run.algorithm.output
         return one_step(objective, constraint, estimator, step, run.sign, output, state, draws, chance, *schedule)
 
     def draws(arrays: list[Array], keys: Keys, t: Array) -> tuple[Tree, Array]:
-        objective, _, estimator, _ = join(arrays)
+        objective, _, estimator, _ = parts(arrays[:count], arrays[count:])
         return step_draws(objective, estimator, keys, t)
 
     def finite(state: RunState) -> Array:
@@ -276,12 +329,18 @@ def kernel_program(
 
     chunk = persistent_chunk(step, draws, finite, own, jax.default_backend() != "gpu")
 
-    def single(arrays: list[Array], key: Array, state: RunState, *schedule: Tree) -> tuple[RunState, Array]:
-        state, ends = chunk(arrays, key[None], jax.tree.map(lambda leaf: leaf[None], state), *schedule)
+    def several(shared: list[Array], mine: list[Array], *rest: Tree) -> tuple[RunState, Array]:
+        found: tuple[RunState, Array] = chunk([*shared, *mine], *rest)
+        return found
+
+    def single(
+        shared: list[Array], mine: list[Array], key: Array, state: RunState, *schedule: Tree
+    ) -> tuple[RunState, Array]:
+        state, ends = chunk([*shared, *mine], key[None], jax.tree.map(lambda leaf: leaf[None], state), *schedule)
         return jax.tree.map(lambda leaf: leaf[0], state), ends[0]
 
     try:
-        return Program(single if alone else chunk, arrays, key, start, jnp.int32(1), jnp.int32(1), *inputs)
+        return Program(single if alone else several, *held, key, start, jnp.int32(1), jnp.int32(1), *inputs)
     except Exception as reason:  # whatever a compiler may say: the other loop does the same steps
         logger.debug("no persistent kernel: %s: %s", type(reason).__name__, reason)
         return None

@@ -14,6 +14,7 @@ import numpy as np
 from onesfw import trees
 from onesfw.engine import jobs
 from onesfw.engine.checkpoint import Checkpoint, open_folder
+from onesfw.engine.devices import mesh_for
 from onesfw.engine.evaluation import Evaluation
 from onesfw.engine.fingerprint import fingerprint
 from onesfw.engine.host_loop import HostLoop, Outcome
@@ -36,9 +37,9 @@ def carry_out(
     checkpoint: str | os.PathLike[str] | None = None,
     vectorised: bool | None = None,
 ) -> Result:
-    """Run one seed, or replicates: in worker threads on a CPU, under `vmap` on an accelerator."""
+    """Run one seed, or replicates: in threads on a CPU, under `vmap` on an accelerator; on several devices."""
     if vectorised is None:
-        vectorised = jax.default_backend() != "cpu"
+        vectorised = jax.default_backend() != "cpu" or mesh_for(replicates) is not None
     together = replicates if vectorised else None
     keys = [key]
     if replicates is not None:

@@ -26,6 +26,7 @@ from onesfw.arguments import choose, whole_number
 from onesfw.engine import jobs
 from onesfw.engine.checkpoint import Checkpoint, digest, open_folder
 from onesfw.engine.checks import build_run, checked_run, starting_point
+from onesfw.engine.devices import mesh_for
 from onesfw.engine.evaluation import Evaluate, Measure, number_from
 from onesfw.engine.fingerprint import fingerprint
 from onesfw.engine.host_loop import HostLoop
@@ -134,7 +135,7 @@ def sweep(
         if checkpoint is not None:
             folder = open_folder(Path(checkpoint), parts_of(first, root, replicates, sets, choices))
         with catch_interrupt() as interrupted, ProgressBar(steps * len(cells), bool(progress)) as bar:
-            carry = together if jax.default_backend() != "cpu" else apart
+            carry = together if jax.default_backend() != "cpu" or mesh_for(len(cells)) is not None else apart
             found = carry(cells, folder, interrupted, bar)
     labels = (*told_apart(sets), type(sets[0]).__name__, first.algorithm.summary, sense)
     return assembled(found, (len(sets), len(objectives), replicates), labels, time.perf_counter() - begun)

@@ -6,10 +6,9 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from onesfw import __version__
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data.blocks import Input
 from onesfw.data.labels import Label
@@ -23,18 +22,22 @@ from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
 from onesfw.linear.appraisal import appraised
 from onesfw.linear.constraints import constraint_name
-from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.file_rows import FileRows, Scaled, learner_for
 from onesfw.linear.finishing import Finished, converged, finish, gathered
-from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Settings, evaluate
+from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, Settings, evaluate
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.model import LinearModel, Training, package_versions
 from onesfw.linear.notices import tell, tell_skipped
+from onesfw.linear.plan import Plan, interval
 from onesfw.linear.prediction import PathLike, Rows, score
 from onesfw.linear.race import FACTORS, Race, radii_for
+from onesfw.linear.rounds import Split, deal, learn_shards
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
+from onesfw.linear.shards import gap_over
 from onesfw.linear.training import Progress, learn_passes, resumed
 from onesfw.progress import PassesBar
+
+MUCH = 0.1  # of the loss: a gap over all shards that is said
 
 
 def train(
@@ -58,6 +61,8 @@ def train(
     progress: bool = False,
     buffer: int = 50_000,
     readers: int | None = None,
+    shards: int | None = None,
+    round_rows: int = 1_000,
     format: str | None = None,
     features: int | None = None,
     zero_based: bool = False,
@@ -106,6 +111,9 @@ def train(
         progress: show a progress bar.
         buffer: rows shuffled together; 1: as they come.
         readers: threads that decode several Parquet files ahead; None for one a core. The model is the same.
+        shards: learn from so many parts of the rows at a time, on the joblib backend that `joblib.parallel_config`
+            chose, and average; for clusters, past about 10¹⁰ rows (docs/scale.md). None for one learner.
+        round_rows: with `shards`, the rows of each part between two averages.
         format: "libsvm", "csv" or "parquet"; None to go by the first bytes and the name.
         features: the number of features of LIBSVM text; None to read a file once to know it.
         zero_based: indices of LIBSVM text count from 0.
@@ -166,60 +174,12 @@ def train(
     options.check()
     if readers is not None:
         whole_number(readers, "readers", 1)
-    rows, tested = as_input(source), None if test is None else as_input(test)
-    check_files(rows, tested, plan, cache)
-    return run(plan, options, rows, tested, cache, checkpoint, progress, readers)
-
-
-def interval(wanted: bool, bound: float | None) -> tuple[float, float] | None:
-    """The interval of the intercept."""
-    if bound is None:
-        return ANYWHERE if wanted else None
-    bound = number(bound, "intercept_bound", 0.0, strict=True)
-    if not wanted:
-        raise ValueError(f"{named('intercept_bound')} needs an intercept, which {named('intercept')} leaves out")
-    return (-bound, bound)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be trained, and how."""
-
-    loss: str
-    constraint: str
-    radius: float | None
-    scale: bool | str
-    polish: bool
-    schedule: str
-    intercept: tuple[float, float] | None
-    delta: float
-    passes: int
-    buffer: int
-    key: int
-
-    def settings(self, n_features: int, labels: tuple[Label, ...] | None) -> Settings:
-        """The learner's settings: with more than two labels, a model a label. A radius that is to be chosen is 1."""
-        several = tuple(range(len(labels))) if labels is not None and len(labels) > 2 else None
-        radius = 1.0 if self.radius is None else self.radius
-        return Settings(
-            n_features, self.loss, self.constraint, radius, self.schedule, self.intercept, self.delta, several
-        )
-
-    def parts(self) -> dict[str, str]:
-        """A name and a text for everything that decides the model, beside the rows; passes may be added later."""
-        fixed = {
-            "loss": self.loss,
-            "constraint": self.constraint,
-            "radius": repr(self.radius),
-            "scale": str(self.scale),
-            "polish": str(self.polish),
-            "schedule": self.schedule,
-            "intercept": str(self.intercept),
-            "delta": repr(self.delta),
-            "key": str(self.key),
-            "buffer": str(self.buffer),
-        }
-        return {"version of onesfw": __version__, **fixed}
+    rows, others = as_input(source), None if test is None else as_input(test)
+    check_files(rows, others, plan, cache)
+    if shards is not None:
+        split = Split(whole_number(shards, "shards", 1), whole_number(round_rows, "round_rows", 1))
+        return run_shards(plan, split, options, rows, others, cache, checkpoint, progress)
+    return run(plan, options, rows, others, cache, checkpoint, progress, readers)
 
 
 def check_files(rows: RowsFrom, test: RowsFrom | None, plan: Plan, cache: PathLike | None) -> None:
@@ -339,11 +299,64 @@ def run(
         found = ended.evaluation or evaluate(settings, data, ended.coefs, ended.intercepts)
         near = converged(settings, data, found.gap, found.value, plan.polish)
         model = replace(model, training=replace(model.training, converged=near))
-    if test is None:
+    return model if test is None else tested(model, test, options)
+
+
+def run_shards(
+    plan: Plan,
+    split: Split,
+    options: ReadOptions,
+    rows: RowsFrom,
+    test: RowsFrom | None,
+    cache: PathLike | None,
+    checkpoint: PathLike | None,
+    show: bool,
+) -> LinearModel:
+    """Train by rounds over shards, and test."""
+    if plan.radius is None:
+        raise ValueError(f"{named('radius')} is needed with {named('shards')}; find one on a part of the rows")
+    if cache is not None:
+        raise ValueError(f"{named('cache')} and {named('shards')} exclude each other: each worker reads its own rows")
+    saves = None
+    if checkpoint is not None:
+        parts = {**plan.parts(), **parts_of(rows, options), **split.parts()}
+        saves = Checkpoint(open_folder(os.fspath(checkpoint), parts))
+    with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
+        prepared, shards = deal(rows, options, split, plan.key, plan.buffer)
+        settings = plan.settings(prepared.encoding.n_features, prepared.labels)
+        check_memory(settings, 1)
+        compiling = Learner(settings).compile(prepared.encoding.dtype)
+        done = learn_shards(settings, shards, split, plan.passes, saves, interrupted.is_set, bar.report)
+    if not done.state.step:
+        raise KeyboardInterrupt("interrupted before a row was learnt")
+    several, state = settings.models > 1, done.state
+    size = sum(shard.rows for shard in shards)
+    model = LinearModel(
+        state.coefs if several else state.coefs[0],
+        state.intercepts if several else float(state.intercepts[0]),
+        plan.loss, plan.constraint, plan.radius, prepared.labels, plan.delta, prepared.encoding, package_versions(),
+        Training(
+            size, done.rows // size, done.rows, 0, None, plan.schedule, plan.key, done.seconds,
+            compile_seconds=compiling, finished=done.finished,
+        ),
+    )  # fmt: skip
+    if not done.finished:
         return model
+    value, gap = gap_over(settings, state, shards)
+    if gap > MUCH * value:
+        tell(
+            f"the Frank-Wolfe gap over all shards is {gap:.2g}, and the loss {value:.2g}; give more {named('passes')}, "
+            f"or fewer {named('shards')}"
+        )
+    model = replace(model, training=replace(model.training, gap=gap))
+    return model if test is None else tested(model, test, options)
+
+
+def tested(model: LinearModel, test: RowsFrom, options: ReadOptions) -> LinearModel:
+    """The model with its scores on test rows; a test file that cannot be read costs the scores, not the model."""
     try:
         return replace(model, test=score(model, test, options))
-    except (ValueError, OSError) as error:  # costs the scores, not the model
+    except (ValueError, OSError) as error:
         tell(f"{named('test')}: {error}")
         return model
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -13,7 +13,7 @@ import numpy as np
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data.batch import START, Position
 from onesfw.engine import jobs
-from onesfw.engine.checkpoint import Checkpoint
+from onesfw.engine.checkpoint import Checkpoint, saved_after
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Learner, Settings, Start, evaluate
 from onesfw.linear.polish import polish
@@ -151,12 +151,12 @@ def learn_passes(
     clock, before = time.perf_counter(), progress.seconds
 
     def save() -> None:
-        if saves is not None:
+        if saves is not None and progress.all_rows:
             saves.save({"progress": asdict(progress), **about()}, models.tensors())
 
     done = progress.sweep >= passes
     while not done and not stop():
-        with closing(source.pieces(progress, stop)) as pieces, saved_after(OSError, save, progress):
+        with closing(source.pieces(progress, stop)) as pieces, saved_after(OSError, save):
             for piece in pieces:
                 progress.learnt(piece, float(models.learn_examples(piece.data, piece.order).mean()))
                 progress.skipped, progress.seconds = source.skipped(), before + time.perf_counter() - clock
@@ -172,20 +172,8 @@ def learn_passes(
             progress.turn()
             done = progress.sweep >= passes or satisfied()
     progress.skipped, progress.seconds = source.skipped(), before + time.perf_counter() - clock
-    if progress.all_rows:
-        save()
+    save()
     return done
-
-
-@contextmanager
-def saved_after(kind: type[Exception], save: Callable[[], None], progress: Progress) -> Iterator[None]:
-    """Save what was learnt before an error of that kind ends the run."""
-    try:
-        yield
-    except kind:
-        if progress.all_rows:
-            save()
-        raise
 
 
 def resumed(saves: Checkpoint) -> tuple[Progress, dict[str, Json], dict[str, HostArray]] | None:

@@ -1,0 +1,122 @@
+"""A first pass over many Parquet files against one: CPU time, memory; from disk and from an S3 server on loopback.
+
+    python benchmarks/many_files.py [--files 1000] [--rows 1000] [--columns 50] [--s3]
+
+CPU seconds of the training process alone: the server is a process of its own. Ratios are within one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import multiprocessing
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from onesfw.data import row_groups
+from onesfw.linear import train
+
+BUCKET = "bucket"
+
+
+def table(seed: int, rows: int, columns: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns)).astype(np.float32)
+    return pa.table({"y": (X[:, 0] + X[:, 1] > 0).astype(np.int8), **{f"x{j}": X[:, j] for j in range(columns)}})
+
+
+def write(folder: Path, files: int, rows: int, columns: int) -> None:
+    """The files, and all of them again as one, a row group each."""
+    (folder / "parts").mkdir()
+    (folder / "one").mkdir()
+    writer = None
+    for number in range(files):
+        part = table(number, rows, columns)
+        pq.write_table(part, folder / "parts" / f"{number:05d}.parquet")
+        writer = writer or pq.ParquetWriter(folder / "one" / "all.parquet", part.schema)
+        writer.write_table(part, row_group_size=rows)
+    assert writer is not None
+    writer.close()
+
+
+def serve(port: multiprocessing.Queue, files: str) -> None:
+    """An S3 server with the files in a bucket."""
+    import logging
+
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, number = server.get_host_and_port()
+    s3 = store(f"{host}:{number}")
+    s3.create_dir(BUCKET)
+    for path in sorted(Path(files).glob("*.parquet")):
+        with s3.open_output_stream(f"{BUCKET}/{path.name}") as out:
+            out.write(path.read_bytes())
+    port.put(number)
+    time.sleep(3_600)
+
+
+def store(address: str) -> pyarrow.fs.S3FileSystem:
+    return pyarrow.fs.S3FileSystem(
+        endpoint_override=address, scheme="http", region="us-east-1", allow_bucket_creation=True
+    )
+
+
+def one_pass(name: str, source: object, readers: int, rows: int) -> float:
+    """CPU seconds of a pass."""
+    begun, cpu = time.perf_counter(), time.process_time()
+    model = train(source, target="y", radius=5.0, labels="0,1", readers=readers)
+    seconds, used = time.perf_counter() - begun, time.process_time() - cpu
+    bits = hashlib.sha256(model.coef.tobytes()).hexdigest()[:12]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(
+        f"{name:<20} readers {readers}  {used:7.2f} CPU s  {seconds:7.2f} s  {rows / used:9,.0f} rows a CPU second  "
+        f"{bits}  at most {memory} MB so far",
+        flush=True,
+    )
+    return used
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=1_000)
+    parser.add_argument("--rows", type=int, default=1_000)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--s3", action="store_true")
+    options = parser.parse_args()
+    os.environ.setdefault("AWS_ACCESS_KEY_ID", "someone")
+    os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "something")
+    row_groups.KEPT = 0  # as with files that do not fit into memory
+    total = options.files * options.rows
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        write(folder, options.files, options.rows, options.columns)
+        few = sorted(map(str, (folder / "parts").glob("*.parquet")))[: max(2, options.files // 100)]
+        one_pass("warming up", few, 1, len(few) * options.rows)
+        single = one_pass("one file", folder / "one" / "all.parquet", 1, total)
+        used = {readers: one_pass("many files", folder / "parts", readers, total) for readers in (1, 2, 4)}
+        print(f"many files at {single / min(used.values()):.2f} of the speed of one file, by CPU time")
+        if options.s3:
+            port: multiprocessing.Queue = multiprocessing.get_context("spawn").Queue()
+            server = multiprocessing.get_context("spawn").Process(
+                target=serve, args=(port, str(folder / "parts")), daemon=True
+            )
+            server.start()
+            address = f"s3://{BUCKET}?endpoint_override=127.0.0.1:{port.get()}&scheme=http&region=us-east-1"
+            remote = one_pass("S3 on loopback", address, 2, total)
+            print(f"S3 takes {remote / used[2]:.2f} times the CPU time of local files")
+            server.terminate()
+
+
+if __name__ == "__main__":
+    main()

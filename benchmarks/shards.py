@@ -1,0 +1,114 @@
+"""One model from shards against one learner: F − F* after equal passes, on real data; random and skewed shards.
+
+    ONESFW_DATA=… python benchmarks/shards.py [a9a covtype news20] [--seeds 2] [--passes 20] [--rounds 1000 10000]
+
+F* is of a polished model with a gap of at most 1e-9. Skewed: of a shard's rows 80 % have one label. The last
+columns are ratios to one learner's F − F*, means over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import joblib
+import numpy as np
+import scipy.sparse
+from sparse_common import as_examples, passes
+from sparse_data import real
+
+from onesfw.linear import Examples, Learner, Settings, evaluate
+from onesfw.linear.polish import polish
+from onesfw.linear.rounds import Split, learn_shards
+from onesfw.linear.shards import RowShard
+
+RADIUS = 30.0
+MOST_ROWS = 60_000
+
+
+def load(name: str) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
+    """A data set, rows of length 1, the most frequent class against the rest; a sample of the large one."""
+    if name != "covtype":
+        return real(name)
+    import io
+    import lzma
+    import os
+    from pathlib import Path
+
+    with lzma.open(Path(os.environ["ONESFW_DATA"]) / "covtype.csv.xz") as file:
+        table = np.loadtxt(io.TextIOWrapper(file), delimiter=",", skiprows=1, dtype=np.float32, max_rows=4 * MOST_ROWS)
+    table = table[np.random.default_rng(0).permutation(len(table))[:MOST_ROWS]]
+    X = table[:, :-1] / np.maximum(np.abs(table[:, :-1]).max(axis=0), 1e-9)
+    return scipy.sparse.csr_matrix(X.astype(np.float64)), np.where(table[:, -1] == 2, 1.0, -1.0)
+
+
+def split(y: np.ndarray, shards: int, how: str, seed: int) -> list[np.ndarray]:
+    """The rows of each shard."""
+    rng = np.random.default_rng([seed, shards])
+    order = rng.permutation(len(y))
+    if how == "skewed":
+        score = np.where(rng.random(len(y)) < 0.2, -y[order], y[order])
+        order = order[np.argsort(score, kind="stable")]
+    return np.array_split(order, shards)
+
+
+def best_value(settings: Settings, data: Examples) -> float:
+    """F*, at a point whose gap is at most 1e-9."""
+    learner = Learner(settings)
+    passes(learner, data, 5)
+    found = polish(settings, data, learner.coefs, learner.intercepts, np.array([1e-9]))
+    last = evaluate(settings, data, found.coefs)
+    print(f"F* = {last.value[0]:.9f}, gap {last.gap[0]:.1e}", flush=True)
+    return float(last.value[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="*", default=["a9a", "covtype", "news20"])
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--passes", type=int, default=20)
+    parser.add_argument("--rounds", type=int, nargs="+", default=[1_000])
+    options = parser.parse_args()
+    for name in options.data:
+        matrix, y = load(name)
+        data = as_examples(matrix, y)
+        settings = Settings(matrix.shape[1], "logistic", "l1", RADIUS)
+        best = best_value(settings, data)
+
+        def error(coef: np.ndarray, settings: Settings = settings, data: Examples = data, best: float = best) -> float:
+            return float(evaluate(settings, data, coef).value[0]) - best
+
+        alone = []
+        for seed in range(options.seeds):
+            learner, rng = Learner(settings), np.random.default_rng([seed, 99])
+            for _ in range(options.passes):
+                learner.learn_examples(data, rng.permutation(data.size))
+            alone.append(error(learner.coef))
+        print(json.dumps({"data": name, "rows": data.size, "one learner": float(f"{np.mean(alone):.3g}")}), flush=True)
+        for how, counts in (("random", (4, 8)), ("skewed", (4,))):
+            for count in counts:
+                for rows in options.rounds:
+                    errors = []
+                    for seed in range(options.seeds):
+                        parts = [
+                            RowShard(number, as_examples(matrix[part], y[part]), seed)
+                            for number, part in enumerate(split(y, count, how, seed))
+                        ]
+                        with joblib.parallel_config(backend="threading", n_jobs=1):
+                            done = learn_shards(settings, parts, Split(count, rows), options.passes)
+                        errors.append(error(done.state.coefs[0]))
+                    told = {"data": name, "shards": how, "W": count, "round_rows": rows}
+                    print(
+                        json.dumps(
+                            {
+                                **told,
+                                "F - F*": float(f"{np.mean(errors):.3g}"),
+                                "times": round(float(np.mean(errors) / np.mean(alone)), 2),
+                            }
+                        ),
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()

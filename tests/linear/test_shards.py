@@ -1,0 +1,159 @@
+"""One model from shards: the averages, the correction, the same bits wherever rounds are done, sorted rows refused."""
+
+import os
+import signal
+import threading
+
+import joblib
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from onesfw.linear import LOSSES, Learner, Settings, evaluate, examples, rounds, shards, train
+from onesfw.linear.examples import Examples
+
+LOGISTIC = LOSSES["logistic"]
+
+
+def data(seed=0, rows=2_000, columns=12) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns))
+    return X, np.where(X @ rng.normal(size=columns) + rng.normal(size=rows) > 0, 1.0, -1.0)
+
+
+def dealt(X, y, parts) -> list[shards.RowShard]:
+    return [
+        shards.RowShard(number, examples(X[part], y[part], None, X.shape[1], LOGISTIC), 0)
+        for number, part in enumerate(parts)
+    ]
+
+
+@pytest.mark.parametrize("constraint", ["l1", "l2", "linf", "simplex", "nonnegative_l1"])
+def test_a_learner_goes_on_from_its_averaged_state(constraint):
+    X, y = data(rows=400)
+    settings = Settings(12, "logistic", constraint, 3.0, intercept=(-np.inf, np.inf))
+    rows = examples(X, y, None, 12, LOGISTIC)
+    learner = Learner(settings)
+    learner.learn_examples(rows, np.arange(200))
+    again = shards.learner_at(settings, shards.state_of(learner))
+    np.testing.assert_allclose(again.coef, learner.coef, atol=1e-12)
+    np.testing.assert_allclose(again.gradient, learner.gradient, atol=1e-12)
+    learner.scalars["eta"], learner.scalars["intercept_before"] = 0.0, learner.intercepts  # x_{t−1} = x_t
+    for one in (learner, again):
+        one.learn_examples(rows, np.arange(200, 400))
+    np.testing.assert_allclose(again.coef, learner.coef, atol=1e-9)
+    assert again.settings.set.norm(again.coef) <= 3.0 + 1e-9
+
+
+def test_one_round_is_the_formula():
+    X, y = data(rows=300)
+    settings = Settings(12, "logistic", "l2", 2.0, "c2")
+    parts = dealt(X, y, np.array_split(np.arange(300), 3))
+    start, _ = shards.do_round(settings, shards.State.start(settings), parts, 0, 50)
+    state, _ = shards.do_round(settings, start, parts, 1, 50)
+    xs, ds = [], []
+    for part in parts:
+        learner = shards.learner_at(settings, start)
+        ((rows, order),) = part.round(1, 50, settings)
+        learner.learn_examples(rows, order)
+        xs.append(learner.coef)
+        ds.append(learner.gradient)
+    mean = np.mean(xs, axis=0)
+    for place, part in enumerate(parts):
+        ((rows, order),) = part.round(1, 50, settings)
+        A, b = rows.matrix.toarray()[order], rows.targets[order]
+        slope = [-b / (1 + np.exp(b * (A @ x))) for x in (mean, xs[place])]
+        ds[place] = ds[place] + A.T @ (slope[0] - slope[1]) / 50
+    np.testing.assert_allclose(state.coefs[0], mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(state.gradients[0], np.mean(ds, axis=0), rtol=1e-9, atol=1e-12)
+
+
+def suboptimality(settings: Settings, rows: Examples, coef: np.ndarray, best: float) -> float:
+    return float(evaluate(settings, rows, coef).value[0]) - best
+
+
+def test_skewed_shards_do_not_stop_at_a_floor():
+    X, y = data(1, rows=3_000)
+    settings = Settings(12, "logistic", "l1", 2.0)
+    rows = examples(X, y, None, 12, LOGISTIC)
+    rng = np.random.default_rng(0)
+    score = np.where(rng.random(len(y)) < 0.2, -y, y)
+    parts = dealt(X, y, np.array_split(np.argsort(score, kind="stable"), 4))
+    learner = Learner(settings)
+    for _ in range(400):
+        learner.learn_examples(rows, rng.permutation(len(y)))
+    best = float(evaluate(settings, rows, learner.coef).value[0] - evaluate(settings, rows, learner.coef).gap[0])
+    alone = Learner(settings)
+    for _ in range(20):
+        alone.learn_examples(rows, rng.permutation(len(y)))
+    done = rounds.learn_shards(settings, parts, rounds.Split(4, 250), 20)
+    assert done.finished
+    assert done.rows == 60_000
+    ours = suboptimality(settings, rows, done.state.coefs[0], best)
+    assert ours < 10 * suboptimality(settings, rows, alone.coef, best) + 1e-4
+
+
+def test_rows_sorted_by_label_are_refused():
+    X, y = data()
+    parts = dealt(X, y, np.array_split(np.argsort(y, kind="stable"), 4))
+    with pytest.raises(ValueError, match=r"shard \d has no row of a label among its first 100.*sorted by label"):
+        rounds.learn_shards(Settings(12, "logistic", "l1", 2.0), parts, rounds.Split(4, 100), 1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Eight files of two row groups each, three labels."""
+    place = tmp_path_factory.mktemp("parts")
+    for number in range(8):
+        X, _ = data(number, rows=120, columns=4)
+        labels = np.array(["red", "green", "blue"])[(X[:, :3] + 0.2).argmax(axis=1)]
+        table = pa.table({"label": labels, **{f"x{j}": X[:, j] for j in range(4)}})
+        pq.write_table(table, place / f"{number}.parquet", row_group_size=60)
+    return place
+
+
+OPTIONS = {"target": "label", "radius": 5.0, "passes": 20, "shards": 2, "round_rows": 100, "buffer": 100}
+
+
+def test_shards_of_files_learn_and_resume(folder, tmp_path):
+    model = train(folder, **OPTIONS, test=folder)
+    assert model.coef.shape == (3, 4)
+    assert model.training.rows == 960
+    assert model.training.steps == 20 * 960
+    assert 0 <= model.training.gap < 0.2
+    assert model.test.accuracy > 0.8
+    train(folder, **{**OPTIONS, "passes": 15}, checkpoint=tmp_path / "run")
+    again = train(folder, **OPTIONS, checkpoint=tmp_path / "run")
+    np.testing.assert_array_equal(again.coef, model.coef)
+    with pytest.raises(ValueError, match="another shards"):
+        train(folder, **{**OPTIONS, "shards": 4}, checkpoint=tmp_path / "run")
+
+
+def test_shards_of_rows_in_memory():
+    X, y = data(2, rows=600)
+    model = train((X, y), radius=3.0, passes=5, shards=3, round_rows=100)
+    assert np.mean(model.predict(X.astype(np.float32)) == y) > 0.75
+    for wrong, words in (
+        ({"shards": 0}, "shards must be"),
+        ({"shards": 601}, "more than there are rows, 600"),
+        ({"shards": 2, "skip_bad": True}, "exclude each other"),
+        ({"shards": 2, "cache": "somewhere"}, "exclude each other"),
+        ({"shards": 2, "round_rows": 0}, "round_rows must be"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            train((X, y), radius=3.0, **wrong)
+
+
+def test_a_dask_worker_that_is_killed_changes_nothing(folder):
+    distributed = pytest.importorskip("distributed")
+    expected = train(folder, **OPTIONS)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as local,
+        distributed.Client(local),
+        joblib.parallel_config(backend="dask"),
+    ):
+        victim = next(iter(local.workers.values())).pid
+        threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
+        found = train(folder, **{**OPTIONS})
+    np.testing.assert_array_equal(found.coef, expected.coef)
