@@ -226,8 +226,8 @@ def test_random_output_is_uniform_over_the_iterates():
     start = np.array([1.0, 0.0], np.float32)
     objective = fw.FiniteSum(lambda x, row: -x[1] * row, np.ones(1, np.float32))
     result = fw.minimize(
-        objective, fw.sets.Simplex(1.0), start, steps=steps, algorithm=fw.one_sfw("nonconvex", schedule="paper", eta=0.5),
-        replicates=runs, evaluate=False,
+        objective, fw.sets.Simplex(1.0), start, steps=steps, replicates=runs, evaluate=False,
+        algorithm=fw.one_sfw("nonconvex", schedule="paper", eta=0.5),
     )  # fmt: skip
     place = np.rint(-np.log2(result.x[:, 0])).astype(int)  # x_t[0] = 2^-(t-1)
     counts = np.bincount(place, minlength=steps)
