@@ -19,7 +19,7 @@ from onesfw.arguments import named, nearest
 from onesfw.data.batch import salvage
 from onesfw.data.blocks import Input
 from onesfw.data.encoding import as_numbers
-from onesfw.data.tables import CsvTable, ParquetTable, Piece, is_number
+from onesfw.data.tables import OPEN, CsvTable, ParquetTable, Piece, is_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
