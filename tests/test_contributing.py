@@ -22,6 +22,7 @@ COPIED = (
     "tests",
     "docs",
     "benchmarks",
+    "conftest.py",
     "pyproject.toml",
     "CHANGELOG.md",
     "README.md",
