@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MOST_SECONDS = 2.0
+OURS = re.compile(r"onesfw/__main__\.py\", line \d+, in main")
 PROGRAM = [sys.executable, "-m", "onesfw"]
 
 
@@ -86,8 +88,8 @@ def interrupted(name: str, words: list[str], moment: float, folder: Path) -> Int
 
 def complaint(name: str, code: int, out: str, err: str, folder: Path) -> str:
     """What is wrong with how a command ended; nothing where all is well."""
-    if "Traceback" in err and "onesfw" not in err:
-        return ""  # Python's own start, before it knows of us, shows one, and ends with 1
+    if "Traceback" in err and not OURS.search(err):
+        return ""  # Python's own start shows one, and ends by the signal or with 1
     if code not in (0, 130, -signal.SIGINT):
         return f"exit code {code}: {err[-300:]}"
     if "Traceback" in err:

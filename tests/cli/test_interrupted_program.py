@@ -108,6 +108,29 @@ main()
     assert "Traceback" not in err
 
 
+def test_an_interrupt_while_a_library_is_loaded_ends_the_program(tmp_path):
+    """Raised there, a KeyboardInterrupt made C++ code of JAX abort."""
+    (tmp_path / "loaded.py").write_text(
+        "import os, signal, time\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n"
+        "    os.abort()\n"
+    )
+    script = f"""
+import sys
+import onesfw.cli
+sys.path.insert(0, {str(tmp_path)!r})
+onesfw.cli.main = lambda: __import__("loaded")
+from onesfw.__main__ import main
+main()
+"""
+    process = started(script)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "onesfw: interrupted\n")
+
+
 def test_a_run_that_has_noticed_is_left_alone():
     script = """
 import time

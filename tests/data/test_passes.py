@@ -13,8 +13,9 @@ from data_checks import SMALL, stdin_of, svm_file
 from onesfw.data import blocks, cache, chunks, passes
 from onesfw.data.batch import csr
 from onesfw.data.blocks import Input
+from onesfw.data.encoding import Encoding
 from onesfw.data.passes import Passes
-from onesfw.data.prepare import ReadOptions
+from onesfw.data.prepare import Prepared, ReadOptions
 from onesfw.data.sources import Blocks
 
 
@@ -216,8 +217,7 @@ def test_memory_of_chunks_that_were_used_is_given_back(tmp_path):
     )
     for _ in range(24):
         writer.add(chunks.Chunk(rows, np.ones(2**19), (0, 0)))
-    prepared = {"encoding": {"n_features": 1}, "labels": None, "names": []}
-    writer.commit({}, prepared, 0, np.float32)
+    writer.commit({}, Prepared(Encoding("libsvm", 1), None).to_json(), 0, np.float32)
     size = path.stat().st_size
     assert size > 200e6
 

@@ -81,7 +81,23 @@ def end_on_interrupt() -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, interrupt)
     threading.Thread(target=watch, args=(reader,), daemon=True).start()
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """KeyboardInterrupt, as Python raises it; but while a library is loaded, the end: its C++ code may abort on one."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            leave()
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def leave() -> None:
+    """End the program here and now."""
+    os.write(2, b"onesfw: interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 def watch(reader: int) -> None:
@@ -90,6 +106,5 @@ def watch(reader: int) -> None:
         if numbers[0] != signal.SIGINT:
             continue
         if not taken.wait(GRACE_SECONDS):
-            os.write(2, b"onesfw: interrupted\n")
-            os._exit(INTERRUPTED)
+            leave()
         taken.clear()
