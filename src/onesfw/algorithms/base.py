@@ -27,7 +27,7 @@ def half_kept(steps: int) -> int:
 
 def most_vertices(batch: int) -> int:
     """The new vertices that a model from `batch` samples is worth."""
-    return min(MOST_VERTICES, batch // 20)
+    return min(MOST_VERTICES, batch // 5)
 
 
 @dataclass(frozen=True)
