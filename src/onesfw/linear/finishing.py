@@ -73,7 +73,7 @@ def finish(
     limits = TOL * np.abs(loss_units(stage, data))
     found = polish(
         stage, data, start.coefs, start.intercepts, limits, stop=stop,
-        report=lambda model, gap: note(f"polishing, gap {gap:.1e}"),
+        note=note,
     )  # fmt: skip
     return Finished(found.coefs, found.evaluation.intercepts, start.radius, found.evaluation, found.rounds)
 

@@ -319,7 +319,7 @@ def polished(
         stages = solve_radii(
             replace(first, radius=1.0), data, [float(r) for r in settings.radii], limits,
             start=Start(start.team.coefs, start.evaluation.intercepts), stop=interrupted.is_set,
-            report=lambda model, gap: bar.note(f"gap {gap:.1e}"),
+            note=bar.note,
         )  # fmt: skip
         for stage in stages:
             if interrupted.is_set():

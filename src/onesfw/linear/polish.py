@@ -26,7 +26,7 @@ MOST_ROUNDS, MOST_STEPS = 60, 25
 FEWEST_NEW = 50  # columns that a round may add, and more where the support is larger
 NEAR = 0.999  # of the multiplier: columns whose gradient is above are worth having
 SHORTEST = 1e-6  # of a step along the segment
-ROUGH = 1e-3  # how far a round goes, of the gap it began with
+ROUGH = 1e-2  # how far a round goes, of the gap it began with
 MOST_DAMPING = 1e-2
 ROUNDING = 1e-14  # of F
 MOST_IDLE = 2  # steps that F cannot tell from none
@@ -55,7 +55,7 @@ class Rounds:
     model: int
     tol: float
     stop: Callable[[], bool]
-    report: Callable[[int, float], None]
+    note: Callable[[str], None]
 
     def __post_init__(self) -> None:
         self.radius = float(self.settings.radii[self.model])
@@ -76,7 +76,7 @@ class Rounds:
             gap = float(gradient @ x) - self.radius * self.set.least(gradient)
             if not np.isfinite(gap):
                 raise FloatingPointError("the loss is not finite: scale rows and targets, or lower the radius")
-            self.report(self.model, gap)
+            self.note(f"polishing, gap {gap:.1e}")
             stalled = stalled + 1 if best is not None and gap > 0.7 * best[3] else 0
             if best is None or gap < best[3]:
                 best = (x, profile.intercept, value, gap)
@@ -175,7 +175,7 @@ def polish(
     *,
     n_jobs: int | None = None,
     stop: Callable[[], bool] = lambda: False,
-    report: Callable[[int, float], None] = lambda model, gap: None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Polished:
     """Each model at the optimum of its set, up to a Frank-Wolfe gap of its limit.
 
@@ -187,19 +187,24 @@ def polish(
         limits: the gaps at which they end.
         n_jobs: threads among which the models are divided; the models are the same bit for bit.
         stop: asked between steps; the models are then as they stand, in their sets.
-        report: hears of each model's gap.
+        note: hears of the gaps.
 
     Returns:
         The models, their losses and gaps from all rows.
     """
 
     def one(model: int) -> tuple[HostArray, float, float, float, int]:
-        rounds = Rounds(settings, data, model, float(limits[model]), stop, report)
+        rounds = Rounds(settings, data, model, float(limits[model]), stop, note)
         return rounds.run(np.array(coefs[model], np.float64), float(intercepts[model]))
 
     shares = np.array_split(np.arange(settings.models), min(settings.models, jobs.workers(n_jobs)))
     with pools().limit(limits=1):  # small matrices: threads of the linear algebra would wait for one another
         # Threads: kernels and factorisations run without the interpreter's lock, and `stop` is heard at once.
-        parts = jobs.together(lambda share: [one(int(m)) for m in share], [(share,) for share in shares], shared=True)
+        if len(shares) == 1:
+            parts = [[one(model) for model in range(settings.models)]]
+        else:
+            parts = jobs.together(
+                lambda share: [one(int(m)) for m in share], [(share,) for share in shares], shared=True
+            )  # fmt: skip
     xs, shifts, values, gaps, rounds = zip(*(found for part in parts for found in part), strict=True)
     return Polished(np.stack(xs), Evaluation(np.array(values), np.array(gaps), np.array(shifts)), max(rounds))

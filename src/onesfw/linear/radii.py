@@ -39,7 +39,7 @@ def solve_radii(
     start: Start | None = None,
     n_jobs: int | None = None,
     stop: Callable[[], bool] = lambda: False,
-    report: Callable[[int, float], None] = lambda model, gap: None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[tuple[HostArray, Evaluation]]:
     """The models of each radius in turn, rising; a solution lies in every larger set, and the next one starts there."""
     now = None
@@ -49,7 +49,7 @@ def solve_radii(
             now = start if start is not None else first_start(stage)
         elif settings.constraint == "simplex":
             now = now._replace(coefs=now.coefs * (radius / now.coefs.sum(axis=1, keepdims=True)))
-        found = polish(stage, data, now.coefs, now.intercepts, limits, n_jobs=n_jobs, stop=stop, report=report)
+        found = polish(stage, data, now.coefs, now.intercepts, limits, n_jobs=n_jobs, stop=stop, note=note)
         now = Start(found.coefs, found.evaluation.intercepts)
         yield found.coefs, found.evaluation
 

@@ -444,7 +444,7 @@ def fit_in_memory(
     goals = limits if budget.tol is not None else np.maximum(POLISH_TOL * units, 0.0)
     polished = polish(
         settings, data, team.coefs, team.intercepts, goals, n_jobs=n_jobs, stop=stop,
-        report=lambda model, gap: note(f"polishing, gap {gap:.1e}"),
+        note=note,
     )  # fmt: skip
     # As many steps as the default of an unpolished fit count as done: rows that come later move it no more than that.
     t0 = max(team.t0 + team.steps, LEAST_PASSES * data.size)
