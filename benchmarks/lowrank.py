@@ -223,9 +223,8 @@ def gap_race(name: str, radius: float) -> None:
     )
     other, reached, atoms = plain_frank_wolfe(data, radius, 1e-2, 20 * seconds)
     more = "" if reached <= 1e-2 else "more than "
-    print(
-        f"      plain Frank-Wolfe at {reached:.1e} after {other:.1f} s, {atoms} atoms: ratio {more}{other / seconds:.1f}"
-    )
+    ratio = f"{more}{other / seconds:.1f}"
+    print(f"      plain Frank-Wolfe at {reached:.1e} after {other:.1f} s, {atoms} atoms: ratio {ratio}", flush=True)
 
 
 def gap_races() -> None:
