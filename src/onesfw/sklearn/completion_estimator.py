@@ -155,7 +155,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         Args:
             X: one (user, item) a row; of a scipy sparse matrix, the stored entries in the order of its `tocoo()`.
         """
-        return self.model_.predictions(self._margins(X))
+        margins = self._margins(X)
+        return self.model_.predictions(margins)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R² of the predictions; for the logistic loss, the share of right signs."""

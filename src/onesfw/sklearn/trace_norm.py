@@ -52,8 +52,8 @@ def fit_trace(estimator: Any, data: Examples, places: np.ndarray, classes: int) 
     )  # fmt: skip
     if estimator.max_iter is not None and estimator.tol is not None and model.passes == estimator.max_iter:
         warnings.warn(
-            f"the Frank-Wolfe gap is {model.gap:.2g} after max_iter={estimator.max_iter} passes; raise max_iter or tol, "
-            "or set tol=None",
+            f"the Frank-Wolfe gap is {model.gap:.2g} after max_iter={estimator.max_iter} passes; raise max_iter, "
+            "or tol, or set tol=None",
             ConvergenceWarning,
             stacklevel=3,
         )
