@@ -24,6 +24,7 @@ MORE = {
 
 THEOREMS = {"schedule": "paper", "noise": 1.0}  # better there than the rule that does best over all problems
 OPTIONS = {
+    ("interpolation", "momentum_sfw"): {"schedule": "paper"},
     ("logistic-generated", "minibatch_sfw"): THEOREMS,
     ("logistic-generated", "spider_fw"): THEOREMS,
     ("quadratic-face", "minibatch_sfw"): THEOREMS,
