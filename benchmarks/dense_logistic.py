@@ -24,6 +24,8 @@ def logistic(rows: np.ndarray, labels: np.ndarray, order: np.ndarray | None = No
 
 
 def ours(objective: fw.FiniteSum, radius: float, steps: int, **options: object) -> fw.Result:
-    """A run without evaluation."""
+    """A run without evaluation, with the paper's schedule unless another algorithm is given."""
     ball = fw.sets.L1Ball(radius, shape=objective.data[0].shape[1])
-    return fw.minimize(objective, ball, steps=steps, evaluate=False, **options)
+    return fw.minimize(
+        objective, ball, steps=steps, evaluate=False, **{"algorithm": fw.one_sfw(schedule="paper"), **options}
+    )

@@ -82,13 +82,14 @@ def gradients(kind, A, b, off, tau, sigma, x, before, t, memory, g, g_before):
             g[j], g_before[j] = now * A[i, j], then * A[i, j]
     elif kind == QUADRATIC:
         signs = np.where(np.random.random(d) < 0.5, 1.0, -1.0)  # noqa: NPY002
+        turned, turned_before = signs * x, signs * before
         for j in range(d):
             now, then, pull, pull_then = 0.0, 0.0, 0.0, 0.0
             for k in range(d):
                 now += A[j, k] * x[k]
                 then += A[j, k] * before[k]
-                pull += off[j, k] * signs[k] * x[k]
-                pull_then += off[j, k] * signs[k] * before[k]
+                pull += off[j, k] * turned[k]
+                pull_then += off[j, k] * turned_before[k]
             noise = b[j] + sigma * np.random.standard_normal()  # noqa: NPY002
             g[j], g_before[j] = now + tau * signs[j] * pull + noise, then + tau * signs[j] * pull_then + noise
     else:  # the zoo's "gaussian": z ~ N(x, σ²I), by the Hessian correction with its baseline

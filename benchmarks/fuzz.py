@@ -1,6 +1,6 @@
 """Damaged, strange and valid files for every reader and loader: each is read, or refused with a message.
 
-    python benchmarks/fuzz.py [--cases 200000] [--workers 2] [--seed 0] [--keep folder]
+    python benchmarks/fuzz.py [--cases 200000] [--workers 2] [--seed 0] [--seconds S] [--keep folder]
     python benchmarks/fuzz.py --case 1234 [--seed 0]        one case again, with its bytes and its traceback
 
 Case i of a seed is the same on every machine (but for the order of entries in a safetensors header, and for what Orbax
@@ -17,6 +17,7 @@ import argparse
 import bz2
 import gzip
 import json
+import math
 import os
 import random
 import re
@@ -257,17 +258,20 @@ class Campaign:
         self.counts: Counter[str] = Counter()
         self.failures: list[Failure] = []
 
-    def run(self) -> None:
-        """Go through all cases."""
+    def run(self, seconds: float = math.inf) -> None:
+        """Go through all cases, or as many as there is time for; those of the last moments are not counted then."""
+        end = time.monotonic() + seconds
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             workers = [Worker(self.seed, i, self.cases, self.workers, folder) for i in range(self.workers)]
-            while not all(worker.finished for worker in workers):
+            while not all(worker.finished for worker in workers) and time.monotonic() < end:
                 time.sleep(0.2)
                 for worker in workers:
                     if not worker.finished:
                         worker.look(self)
             for worker in workers:
+                if not worker.finished:
+                    worker.process.kill()
                 worker.process.wait()
 
     def take(self, content: dict[str, Any]) -> None:
@@ -328,6 +332,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=200_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop then, with the cases that were done")
     parser.add_argument("--keep", type=Path, help="a folder for the failures, a file each")
     parser.add_argument("--case", type=int, help="one case again")
     parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
@@ -341,10 +346,10 @@ def main() -> None:
         return
     begun = time.perf_counter()
     campaign = Campaign(options.seed, options.cases, options.workers, options.keep)
-    campaign.run()
+    campaign.run(options.seconds)
     seconds = time.perf_counter() - begun
     print(campaign.table())
-    print(f"{options.cases:,} cases in {seconds:.0f} s on {options.workers} workers, seed {options.seed}")
+    print(f"{campaign.counts.total():,} cases in {seconds:.0f} s on {options.workers} workers, seed {options.seed}")
     sys.exit(1 if campaign.failures else 0)
 
 

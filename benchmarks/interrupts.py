@@ -4,10 +4,11 @@
 
 Commands in turn, each started anew: `solve`, `fit`, `select`, `list`; SIGINT comes at a random moment of the time that
 the command takes when it is left alone, so that it hits the start of Python, the imports, the compilation, the run and
-the output alike. What may happen: the program is over before (code 0); or it ends with 130 (before Python is up, by the
-signal itself, which a shell shows as 130 too), and what it printed is nothing or one whole JSON object, the files
-that it was to write are not there or can be read, and no traceback is shown. Seconds are counted from the signal to the
-end, on the clock and of the program's own processor time: on a busy machine the clock tells how busy it is.
+the output alike. What may happen: the program is over before (code 0); or it ends with 130, and what it printed is
+nothing or one whole JSON object, the files that it was to write are not there or can be read, and no traceback is
+shown. Before Python has come to our code it ends as Python does: by the signal itself, which a shell shows as 130, or
+with 1. Seconds are counted from the signal to the end, on the clock and of the program's own processor time: on a busy
+machine the clock tells how busy it is.
 """
 
 from __future__ import annotations
@@ -85,9 +86,11 @@ def interrupted(name: str, words: list[str], moment: float, folder: Path) -> Int
 
 def complaint(name: str, code: int, out: str, err: str, folder: Path) -> str:
     """What is wrong with how a command ended; nothing where all is well."""
+    if "Traceback" in err and "onesfw" not in err:
+        return ""  # Python's own start, before it knows of us, shows one, and ends with 1
     if code not in (0, 130, -signal.SIGINT):
         return f"exit code {code}: {err[-300:]}"
-    if "Traceback" in err and "onesfw" in err:  # Python's own start shows one, before it knows of us
+    if "Traceback" in err:
         return f"a traceback: {err[-300:]}"
     if out and name != "list":
         try:

@@ -94,9 +94,9 @@ def solve(
     constraint: ConvexSet | None = None,
     **options: Any,
 ) -> fw.Result:
-    """A run of the problem's algorithm from the set's own starting point, without evaluation."""
+    """A run with the theorem's schedule from the set's own starting point, without evaluation."""
     call = fw.maximize if problem.sense == "maximize" else fw.minimize
-    options.setdefault("algorithm", problem.algorithm())
+    options.setdefault("algorithm", fw.one_sfw(problem.setting, schedule="paper"))
     return call(
         problem.objective,
         problem.constraint if constraint is None else constraint,
@@ -237,7 +237,11 @@ def final_point(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(x_{T+1}, F(x_{T+1}) − F*), one for each seed."""
     problem = zoo.get(name)
-    x = np.asarray(solve(problem, steps, seeds, dtype, algorithm=fw.one_sfw(problem.setting, correction=correction)).x)
+    x = np.asarray(
+        solve(
+            problem, steps, seeds, dtype, algorithm=fw.one_sfw(problem.setting, schedule="paper", correction=correction)
+        ).x
+    )
     return x, suboptimality(problem, x)
 
 

@@ -1,6 +1,6 @@
 """One model from shards against one learner: F − F* after equal passes, on real data; random and skewed shards.
 
-    ONESFW_DATA=… python benchmarks/shards.py [a9a covtype news20] [--seeds 2] [--passes 20] [--rounds 1000 10000]
+    ONESFW_DATA=… python benchmarks/shards.py [a9a covtype news20] [--seeds 2] [--passes 20] [--rounds 1000]
 
 F* is of a polished model with a gap of at most 1e-9. Skewed: of a shard's rows 80 % have one label. The last
 columns are ratios to one learner's F − F*, means over the seeds.
@@ -23,10 +23,9 @@ from onesfw.linear.rounds import Split, learn_shards
 from onesfw.linear.shards import RowShard
 
 RADIUS = 30.0
-MOST_ROWS = 60_000
 
 
-def load(name: str) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
+def load(name: str, most: int) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
     """A data set, rows of length 1, the most frequent class against the rest; a sample of the large one."""
     if name != "covtype":
         return real(name)
@@ -36,8 +35,8 @@ def load(name: str) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
     from pathlib import Path
 
     with lzma.open(Path(os.environ["ONESFW_DATA"]) / "covtype.csv.xz") as file:
-        table = np.loadtxt(io.TextIOWrapper(file), delimiter=",", skiprows=1, dtype=np.float32, max_rows=4 * MOST_ROWS)
-    table = table[np.random.default_rng(0).permutation(len(table))[:MOST_ROWS]]
+        table = np.loadtxt(io.TextIOWrapper(file), delimiter=",", skiprows=1, dtype=np.float32)
+    table = table[np.random.default_rng(0).permutation(len(table))[:most]]
     X = table[:, :-1] / np.maximum(np.abs(table[:, :-1]).max(axis=0), 1e-9)
     return scipy.sparse.csr_matrix(X.astype(np.float64)), np.where(table[:, -1] == 2, 1.0, -1.0)
 
@@ -67,10 +66,11 @@ def main() -> None:
     parser.add_argument("data", nargs="*", default=["a9a", "covtype", "news20"])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--passes", type=int, default=20)
+    parser.add_argument("--most-rows", type=int, default=60_000, help="of covtype, drawn from all of them")
     parser.add_argument("--rounds", type=int, nargs="+", default=[1_000])
     options = parser.parse_args()
     for name in options.data:
-        matrix, y = load(name)
+        matrix, y = load(name, options.most_rows)
         data = as_examples(matrix, y)
         settings = Settings(matrix.shape[1], "logistic", "l1", RADIUS)
         best = best_value(settings, data)

@@ -126,7 +126,7 @@ class PassesBar(Bar):
 
     def say(self, text: str) -> None:
         """Show what follows the passes."""
-        self.update(description="all passes done", note=text)
+        self.update(description=f"pass {self.passes}/{self.passes}, then {text}")
 
     def report(self, sweep: int, rows: int, rate: float, loss: float, total: float | None) -> None:
         """The state after a chunk: the pass from 0 on, the rows of all passes, and the loss of this pass's rows."""

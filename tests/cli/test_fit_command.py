@@ -44,7 +44,7 @@ def reference(files, tmp_path_factory):
 def test_the_model_is_that_of_the_learner_on_the_same_rows(loss, constraint, files, tmp_path):
     answer = fit(
         files / "train.svm", files / "test.svm", "--loss", loss, "--set", constraint, "--radius", 5, "--passes", 2,
-        "--buffer", 1, "--float64", "--no-intercept", "--model", tmp_path / "m",
+        "--buffer", 1, "--float64", "--no-intercept", "--no-polish", "--model", tmp_path / "m",
     )  # fmt: skip
     rows, labels = make(0)
     learner = Learner(Settings(D, loss, constraint, 5.0))
@@ -70,15 +70,35 @@ def test_the_model_is_that_of_the_learner_on_the_same_rows(loss, constraint, fil
 
 
 def test_the_table(files, tmp_path):
-    outcome = onesfw("fit", files / "train.svm", files / "test.svm", *BASIC, "--model", tmp_path / "new" / "m")
+    polished = ("--radius", 5, "--passes", 3)
+    outcome = onesfw("fit", files / "train.svm", files / "test.svm", *polished, "--model", tmp_path / "new" / "m")
     assert outcome.exit_code == 0, outcome.output
-    for row in ("rows", "passes", "progressive loss", "test loss", "accuracy", "AUC", "nonzeros", "norm", "seconds"):
+    for row in (
+        "rows",
+        "passes",
+        "polish",
+        "training gap",
+        "progressive loss",
+        "test loss",
+        "accuracy",
+        "AUC",
+        "nonzeros",
+        "norm",
+        "seconds",
+    ):
         assert f"│ {row} " in outcome.stdout
     assert f"model: {tmp_path / 'new' / 'm'}" in outcome.stdout
     assert "rows/s" in outcome.stderr
     assert "pass 3/3" in outcome.stderr
-    quiet = onesfw("fit", files / "train.svm", *BASIC, "--quiet")
+    quiet = onesfw("fit", files / "train.svm", *polished, "--quiet")
     assert quiet.stderr == ""
+    unpolished = onesfw("fit", files / "train.svm", "--radius", 500, "--no-polish", "--quiet")
+    assert "leave --polish on, raise --passes, or lower --radius" in unpolished.stderr.replace("\n", " ")
+    assert ", too large" in unpolished.stdout
+    answer = fit(files / "train.svm")  # with a radius of its own
+    assert answer["converged"] is True
+    assert answer["radius"] > 0
+    assert answer["norm"] <= answer["radius"] * (1 + 1e-9)
     assert [entry.name for entry in (tmp_path / "new").iterdir()] == ["m"]
 
 

@@ -104,7 +104,7 @@ def test_a_file_replaced_between_passes_ends_the_run(files, tmp_path, monkeypatc
 
 
 def test_a_finished_run_can_be_prolonged(files, tmp_path, reference):
-    short = ("--radius", 5, "--buffer", 100, "--checkpoint", tmp_path / "run", "--model", tmp_path / "m")
+    short = ("--radius", 5, "--buffer", 100, "--no-polish", "--checkpoint", tmp_path / "run", "--model", tmp_path / "m")
     for passes in (1, 2, 3):
         answer = fit(files / "train.svm", *short, "--passes", passes)
         assert (answer["passes"], answer["steps"]) == (passes, passes * N)

@@ -218,3 +218,10 @@ def test_twenty_kills_change_nothing(tmp_path):
     killed, runs = kills.campaign(20, 1, tmp_path)
     assert killed >= 20
     assert runs >= 2
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    """Before the run; to root every folder is open, so that the answer of the system is made up."""
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match=r"checkpoint: .*run cannot be written: .*no permission to write in"):
+        checkpoint.open_folder(tmp_path / "run", {"key": "0"})

@@ -228,7 +228,8 @@ def test_schedules_are_read_as_written():
 
 def test_presets_are_the_theorems():
     t = np.array([1, 2, 3, 10])
-    convex, nonconvex, greedy = (fw.one_sfw(s) for s in ("convex", "nonconvex", "dr_submodular"))
+    settings = ("convex", "nonconvex", "dr_submodular")
+    convex, nonconvex, greedy = (fw.one_sfw(setting, schedule="paper") for setting in settings)
     np.testing.assert_allclose(convex.rho(t, 100)[1:], 1 / (t[1:] - 1))
     np.testing.assert_allclose(convex.eta(t, 100), 1 / t)
     np.testing.assert_allclose(nonconvex.rho(t, 100)[1:], (t[1:] - 1) ** (-2 / 3))

@@ -159,7 +159,12 @@ def test_algorithm_2_equals_its_transcription(case):
     order = np.random.default_rng(5).integers(0, len(rows), STEPS * batch)
     objective = fw.FiniteSum(loss, (rows, labels), indices=order)
     result = fw.minimize(
-        objective, fw.sets.L1Ball(3.0), np.zeros(6), steps=STEPS, algorithm=fw.one_sfw(**options), evaluate=False
+        objective,
+        fw.sets.L1Ball(3.0),
+        np.zeros(6),
+        steps=STEPS,
+        evaluate=False,
+        algorithm=fw.one_sfw(**{"schedule": "paper", **options}),
     )
     x, d, previous = transcription(rows, labels, order, STEPS, rho, eta, 3.0, **extra)
     np.testing.assert_allclose(result.x_last, x, rtol=1e-10, atol=1e-12)
@@ -230,7 +235,12 @@ def test_corrected_runs_converge_where_the_printed_one_stalls(correction):
 
     def suboptimality(name):
         result = fw.minimize(
-            objective, simplex, steps=20_000, algorithm=fw.one_sfw(correction=name), replicates=4, evaluate=False
+            objective,
+            simplex,
+            steps=20_000,
+            replicates=4,
+            evaluate=False,
+            algorithm=fw.one_sfw(correction=name, schedule="paper"),
         )
         return np.mean(np.sum((result.x - mu) ** 2, 1)) - best
 

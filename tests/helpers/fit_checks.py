@@ -15,7 +15,7 @@ from onesfw.linear.model import LinearModel
 
 N, D = 600, 30
 SMALL = ((0, 0), "", 2000)  # blocks of a few lines
-BASIC = ("--radius", 5, "--passes", 3, "--buffer", 100)
+BASIC = ("--radius", 5, "--passes", 3, "--buffer", 100, "--no-polish")  # a stream and a file are then the same
 
 
 def make(seed: int, n=N) -> tuple[scipy.sparse.csr_array, np.ndarray]:

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from onesfw.linear import LOSSES, Learner, Settings, evaluate, examples, rounds, shards, train
+from onesfw.linear import LOSSES, DataWarning, Learner, Settings, evaluate, examples, rounds, shards, train
 from onesfw.linear.examples import Examples
 
 LOGISTIC = LOSSES["logistic"]
+pytestmark = pytest.mark.filterwarnings("ignore:the Frank-Wolfe gap over all shards")  # short runs, on purpose
 
 
 def data(seed=0, rows=2_000, columns=12) -> tuple[np.ndarray, np.ndarray]:
@@ -113,21 +114,26 @@ def folder(tmp_path_factory):
     return place
 
 
-OPTIONS = {"target": "label", "radius": 5.0, "passes": 20, "shards": 2, "round_rows": 100, "buffer": 100}
+OPTIONS = {"target": "label", "radius": 5.0, "passes": 5, "shards": 2, "round_rows": 100, "buffer": 100}
 
 
 def test_shards_of_files_learn_and_resume(folder, tmp_path):
     model = train(folder, **OPTIONS, test=folder)
     assert model.coef.shape == (3, 4)
     assert model.training.rows == 960
-    assert model.training.steps == 20 * 960
-    assert 0 <= model.training.gap < 0.2
-    assert model.test.accuracy > 0.8
-    train(folder, **{**OPTIONS, "passes": 15}, checkpoint=tmp_path / "run")
+    assert model.training.steps == 5 * 960
+    assert 0 <= model.training.gap < 0.3
+    assert model.test.accuracy > 0.75
+    train(folder, **{**OPTIONS, "passes": 3}, checkpoint=tmp_path / "run")
     again = train(folder, **OPTIONS, checkpoint=tmp_path / "run")
     np.testing.assert_array_equal(again.coef, model.coef)
     with pytest.raises(ValueError, match="another shards"):
         train(folder, **{**OPTIONS, "shards": 4}, checkpoint=tmp_path / "run")
+
+
+def test_a_gap_that_is_left_is_said(folder):
+    with pytest.warns(DataWarning, match="the Frank-Wolfe gap over all shards is .* give more passes, or fewer shards"):
+        train(folder, **{**OPTIONS, "passes": 1})
 
 
 def test_shards_of_rows_in_memory():

@@ -43,7 +43,7 @@ def row(printed: str, name: str) -> str:
 
 def test_the_printout_names_everything(result):
     printed = str(result)
-    assert printed.splitlines()[0] == "minimize by one_sfw, convex (rho=1/(t-1), eta=1/t)"
+    assert printed.splitlines()[0] == "minimize by one_sfw, convex (rho=adaptive, eta=a/(t+a-1), output=corrected)"
     assert "All steps were done." in printed
     assert row(printed, "value") == f"{result.value:.6g}"
     assert row(printed, "gap") == f"{result.gap:.6g}"
@@ -104,7 +104,9 @@ def test_a_failed_step_is_named(result):
 def test_a_known_problem_and_optimum_are_shown(result):
     known = dataclasses.replace(result, problem="a [problem]", optimum=result.value - 0.25)
     printed = str(known)
-    assert printed.startswith("a [problem]: minimize by one_sfw, convex (rho=1/(t-1), eta=1/t)\n")
+    assert printed.startswith(
+        "a [problem]: minimize by one_sfw, convex (rho=adaptive, eta=a/(t+a-1), output=corrected)\n"
+    )
     assert row(printed, "above optimum") == "0.25"
 
 
@@ -188,7 +190,7 @@ def test_a_measure_of_ones_own_has_one_panel():
 
 
 def test_the_returned_random_iterate_is_marked():
-    figure = solved(algorithm=fw.one_sfw("nonconvex")).plot()
+    figure = solved(algorithm=fw.one_sfw("nonconvex", schedule="paper")).plot()
     assert "$x$ returned" in [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
 
 
@@ -244,12 +246,12 @@ def test_log_axes_only_where_they_help(result, values, scales):
 
 
 def test_the_last_iterate_stands_below_the_one_returned():
-    result = solved(algorithm=fw.one_sfw("nonconvex"))
+    result = solved(algorithm=fw.one_sfw("nonconvex", schedule="paper"))
     table = [line.split(maxsplit=1) for line in str(result).splitlines()]
     places = [place for place, words in enumerate(table) if words[0] == "last"]
     assert [table[place - 1][0] for place in places] == ["value", "gap"]
     assert table[places[0]][1] == f"iterate  {result.trace.value[-1]:.6g}"
-    several = solved(algorithm=fw.one_sfw("nonconvex"), replicates=3)
+    several = solved(algorithm=fw.one_sfw("nonconvex", schedule="paper"), replicates=3)
     shown = dict(report.measured_rows(several))["  last iterate"]  # the gap's, which comes last
     ends = several.trace.gap[:, -1]
     assert shown == [f"{number:.6g}" for number in (np.median(ends), ends.min(), ends.max())]

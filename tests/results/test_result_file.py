@@ -66,7 +66,7 @@ RUNS = {
     "a function's value": {"evaluate": lambda x: float(jnp.sum(x))},
     "replicates": {"replicates": 3},
     "replicates that end apart": {"replicates": 2, "gap_tol": 0.6, "steps": 300},
-    "x_o": {"algorithm": fw.one_sfw("nonconvex")},
+    "x_o": {"algorithm": fw.one_sfw("nonconvex", schedule="paper")},
 }
 
 

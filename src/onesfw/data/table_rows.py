@@ -19,7 +19,7 @@ from onesfw.arguments import named, nearest
 from onesfw.data.batch import salvage
 from onesfw.data.blocks import Input
 from onesfw.data.encoding import as_numbers
-from onesfw.data.tables import CsvTable, ParquetTable, Piece, is_number
+from onesfw.data.tables import OPEN, CsvTable, ParquetTable, Piece, is_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -272,9 +272,7 @@ def from_text(table: CsvTable) -> Rows:
     if not parts:
         raise ValueError(f"{table.input.name} holds no rows")
     if len(parts) > 1:  # every row can be read, and all of them together cannot
-        raise ValueError(
-            f"{table.input.name}: a value holds a line break; a row must stand in one line; Parquet takes any value"
-        )
+        raise ValueError(f"{table.input.name}: {OPEN}")
     return Rows(table.input.name, parts[0], lines, table.headline, table.delimiter)
 
 

@@ -15,12 +15,13 @@ from onesfw.algorithms import MAXIMISED, Algorithm
 from onesfw.algorithms.base import CORRECTED
 from onesfw.arguments import number, whole_number
 from onesfw.engine.evaluation import Evaluate, Every, evaluation_steps, evaluator_for, number_from
+from onesfw.engine.programs import split
 from onesfw.engine.run import Callbacks, Run, as_callbacks
 from onesfw.objectives import Objective
 from onesfw.schedules.sizes import MOST_SAMPLES
 from onesfw.sets import ConvexSet, VectorSet
 from onesfw.sets.base import is_shape
-from onesfw.trees import Array, DType, Tree
+from onesfw.trees import Array, DType, HostArray, Tree
 
 LARGEST_CORRECTED = 1 << 24  # bytes of x: a corrected output keeps 86 points like it
 MEMBERSHIP = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}  # how far outside K x0 may lie
@@ -258,15 +259,20 @@ def check_continuous_greedy(
 
 def can_be_corrected(objective: Objective, x0: Tree) -> bool:
     """Whether one sample has a Hessian-vector product, and points of x's size can be kept by the dozen."""
+    arrays, join = split(objective)
+    dtype = trees.dtype_of(x0)
 
-    def product(key: Array, x: Tree) -> Tree:
-        return objective.at(objective.draw(key, jnp.int32(0)), x, jnp.zeros((), trees.dtype_of(x))).hvp(x, x)
+    def product(arrays: list[Array], key: Array, x: Tree) -> Tree:
+        given = join(arrays)
+        return given.at(given.draw(key, jnp.int32(0)), x, jnp.zeros((), dtype)).hvp(x, x)
+
+    def as_run(leaf: Array | HostArray) -> jax.ShapeDtypeStruct:
+        kind = dtype if trees.is_floating(leaf) else jax.dtypes.canonicalize_dtype(leaf.dtype)
+        return jax.ShapeDtypeStruct(leaf.shape, kind)
 
     try:
-        jax.eval_shape(product, jax.random.key(0), trees.shapes(x0))
-    except (
-        Exception
-    ):  # a gradient that JAX cannot differentiate; were the objective itself broken, the run would say so
+        jax.eval_shape(product, [as_run(leaf) for leaf in arrays], jax.random.key(0), trees.shapes(x0))
+    except Exception:  # JAX cannot differentiate the gradient; what is wrong with F itself, the run will say
         return False
     return trees.size_in_bytes(x0) <= LARGEST_CORRECTED
 

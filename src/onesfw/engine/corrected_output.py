@@ -138,7 +138,8 @@ def corrected_output(
         late = jax.vmap(lambda leaf: trees.ravel(leaf)[0])(snapshots)
         model = solved(last, late, centre, slope, sizes, image, oracle, convex)
         target = model.weights @ model.points
-        x_new = last + line_search(last, target, centre, slope, gradient) * (target - last)
+        share = line_search(last, target, centre, slope, gradient)
+        x_new = (1 - share) * last + share * target  # not last + share (target − last), which may leave K by rounding
         good = model.sound & jnp.all(jnp.isfinite(x_new))
         return Corrected(unravel(jnp.where(good, x_new, last)), model.size, model.calls)
 

@@ -315,6 +315,7 @@ class HostLoop:
             self.show(x, final)
             if Status.STEPS_DONE in status and self.certified(final):
                 status = [Status.GAP_REACHED] * self.count
+            self.bar.advance(self.output.steps * self.count)
         else:
             final = self.measure(x) if final is None else final
             if not self.rows or self.rows[-1]["step"] != self.done:

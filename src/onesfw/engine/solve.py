@@ -43,7 +43,7 @@ def minimize(
         constraint: a set from `onesfw.sets`.
         x0: where to start, a pytree of float32 or float64 arrays inside the set; its dtype is the run's. None starts
             at a member the set chooses, in float32.
-        steps: T, the number of iterations.
+        steps: T, the number of iterations; `one_sfw` keeps the samples of the last 2 % for its corrected output.
         algorithm: a recipe such as `one_sfw("nonconvex")`; None for `one_sfw()`.
         key: an integer seed or a JAX key.
         replicates: run that many seeds; the result's arrays gain a leading axis.
@@ -75,8 +75,8 @@ def minimize(
         >>> result = fw.minimize(objective, fw.sets.L1Ball(1.0, shape=4), steps=5_000)
         >>> print(result.status)
         All steps were done.
-        >>> result.samples, result.lmo_calls, bool(result.gap < 0.01)
-        (5000, 5000, True)
+        >>> result.samples, bool(result.gap < 0.01)
+        (5000, True)
     """
     return solve(
         1, objective, constraint, x0, one_sfw() if algorithm is None else algorithm, key, replicates, progress,

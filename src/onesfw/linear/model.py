@@ -340,7 +340,7 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:
     if encoding is not None and encoding.n_features != shape[-1]:
         raise ValueError("the encoding is of another size")
     record = Training(**content["training"])
-    scores = content["training"]["scores"]
+    scores = content["training"].get("scores")
     return LinearModel(
         coef,
         float(intercept[0]) if models == 1 else intercept,

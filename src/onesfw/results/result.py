@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 class Result(Shown):
     """The outcome of `minimize` or `maximize`.
 
-    `x` is the paper's output: x_{T+1}, or x_o in the non-convex setting (the certified last iterate after a stop on
-    `gap_tol`), or the mean of the iterates where a method returns that. `value` and `gap` belong to `x` and come from a
-    full pass or from independent samples; they are None where nothing was evaluated. The trace follows x_t, or that
-    mean. With replicates, x, x_last, value, gap, status and the trace have a leading axis.
+    `x` is the method's output: x_{T+1} corrected with samples that were kept for it (`one_sfw`'s default), x_{T+1}
+    itself, x_o of the non-convex theorems (the certified last iterate after a stop on `gap_tol`), or the mean of the
+    iterates. `value` and `gap` belong to `x` and come from a full pass or from independent samples; they are None where
+    nothing was evaluated. The trace follows x_t, or that mean, and ends with a corrected output. With replicates, x,
+    x_last, value, gap, status and the trace have a leading axis.
 
     Args:
         x: the point that is returned.
@@ -40,7 +41,7 @@ class Result(Shown):
         value_stderr: its standard error; 0 after a full pass.
         gap: the Frank-Wolfe gap of x; None where nothing was evaluated, or by a function of the user's.
         gap_stderr: its standard error.
-        steps: iterations that were done.
+        steps: iterations that were done, with those whose samples went into a corrected output.
         samples: draws of z.
         gradients: evaluations of ∇F̃ or ∇h.
         hvps: Hessian-vector products.
@@ -64,7 +65,7 @@ class Result(Shown):
         >>> result.status.name, result.samples, result.x.shape
         ('STEPS_DONE', 1000, (20,))
         >>> print(result)  # doctest: +ELLIPSIS
-        quadratic-face: minimize by one_sfw, convex (rho=1/(t-1), eta=1/t)
+        quadratic-face: minimize by one_sfw, convex (rho=adaptive, eta=a/(t+a-1), output=corrected)
         value ...
     """
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
@@ -13,9 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from onesfw.linear.constraints import CLASSES, CONSTRAINTS
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.losses import LOSSES
 from onesfw.sklearn.linear_base import LinearOneSFW
+from onesfw.sklearn.trace_norm import TRACE, check_parameters, fit_trace
 
 
 class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
@@ -24,7 +26,9 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
     Several classes are taken one against the rest, and learn each row together.
 
     Args:
-        constraint: "l1", "l2", "linf", "simplex" (x ≥ 0, Σx = radius) or "nonnegative_l1" (x ≥ 0, Σx ≤ radius).
+        constraint: "l1", "l2", "linf", "simplex" (x ≥ 0, Σx = radius) or "nonnegative_l1" (x ≥ 0, Σx ≤ radius);
+            "trace" for all classes in one matrix of low rank, Σσ_i ≤ radius, learnt with the softmax loss: parameters
+            that it cannot serve are refused, and its default radius is 50 a class over the rows' mean norm.
         radius: of the set. None: chosen among seven, by what models of four fifths of the rows lose on the others, and
             10 in `partial_fit`, which must not look ahead. `radius_` tells.
         loss: "logistic" or "squared_hinge".
@@ -77,6 +81,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearOneSFW._parameter_constraints,
+        "constraint": [StrOptions({*CONSTRAINTS, *CLASSES, TRACE})],
         "loss": [StrOptions({name for name, loss in LOSSES.items() if loss.classifies})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
@@ -128,8 +133,20 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold at least two classes, got one class, {self.classes_[0]!r}")
-        self._train(self._examples(X, y, sample_weight), self._classes())
+        if self.constraint == TRACE:
+            self._fit_trace(X, y, sample_weight)
+        else:
+            self._train(self._examples(X, y, sample_weight), self._classes())
         return self
+
+    def _fit_trace(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """All classes in one matrix of low rank."""
+        check_parameters(self, sample_weight)
+        places = np.searchsorted(self.classes_, y)
+        data = examples(X, places.astype(np.float64), None, self.n_features_in_, LOSSES["squared"])
+        team, model, self.radius_ = fit_trace(self, data, places, len(self.classes_))
+        self._team, self._coef, self._scales = cast(Any, team), team.coefs, None
+        self.n_iter_, self.gap_, self.objective_ = model.passes, model.gap, model.value
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OneSFWClassifier:
         """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit.
@@ -141,6 +158,8 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
             sample_weight: weights of the rows.
         """
         self._validate_params()
+        if self.constraint == TRACE:
+            raise ValueError("partial_fit goes without constraint='trace', whose gradient needs all rows; use fit")
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all labels at once; give partial_fit a dict of weights")
         first = not hasattr(self, "_team")
@@ -193,6 +212,8 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         margins = self.decision_function(X)
         if margins.ndim == 1:
             return np.column_stack([expit(-margins), expit(margins)])
+        if self.constraint == TRACE:
+            return softmax(margins, axis=1)
         chances = expit(margins)
         totals = chances.sum(axis=1, keepdims=True)
         return np.divide(chances, totals, out=np.full_like(chances, 1 / chances.shape[1]), where=totals > 0)

@@ -1,0 +1,215 @@
+"""The corrected output: its model's minimiser, what it costs, and that it goes with everything else a run can do."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize as scipy_minimize
+
+import onesfw as fw
+from onesfw import zoo
+from onesfw.algorithms.base import half_kept
+from onesfw.engine.checks import build_run, starting_point
+from onesfw.engine.corrected_output import CAPACITY, convex_shift, on_simplex
+from onesfw.engine.keys import as_key
+from onesfw.engine.programs import compilations
+from onesfw.engine.replicates import carry_out
+
+D = 6
+BALL = fw.sets.L1Ball(1.0, shape=D)
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(300, D))  # float64, in a float32 run
+TARGETS = ROWS @ np.array([0.5, -0.3, 0.1, 0, 0, 0]) + RNG.normal(size=300)
+
+
+def squares(scale=1.0):
+    return fw.FiniteSum(lambda x, row: (row[0] @ x - row[1]) ** 2 / 2, (ROWS, scale * TARGETS))
+
+
+def solve(steps=2_000, **options):
+    return fw.minimize(squares(), BALL, **{"steps": steps, "key": 3, "evaluate": False, **options})
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return solve()
+
+
+# The model
+
+
+def padded(array):
+    space = np.zeros((CAPACITY,) * array.ndim)
+    space[tuple(slice(0, size) for size in array.shape)] = array
+    return jnp.asarray(space)
+
+
+def by_slsqp(form, slopes):
+    """The least value over the simplex."""
+    k = len(slopes)
+    found = scipy_minimize(
+        lambda z: slopes @ z + z @ form @ z / 2, np.full(k, 1 / k), jac=lambda z: slopes + form @ z,
+        bounds=[(0, 1)] * k, constraints={"type": "eq", "fun": lambda z: z.sum() - 1}, method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )  # fmt: skip
+    return found.fun
+
+
+def test_the_quadratic_is_minimised_over_the_simplex():
+    """Against SLSQP, for forms of low rank, with points that are close together and points that repeat."""
+    with jax.enable_x64(True):
+        minimise = jax.jit(on_simplex)
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            k = 4 + 3 * seed
+            points = rng.standard_normal((k, 5))
+            points[: k // 2] = points[0] + 1e-2 * rng.standard_normal((k // 2, 5))
+            points[-1] = points[0]
+            form, slopes = points @ points.T, points @ rng.standard_normal(5)
+            w = np.asarray(minimise(padded(form), padded(slopes), padded(np.eye(k)[0]), jnp.arange(CAPACITY) < k))
+            assert np.all(w >= 0)
+            assert w.sum() == pytest.approx(1)
+            assert not w[k:].any()
+            least = by_slsqp(form, slopes)
+            assert slopes @ w[:k] + w[:k] @ form @ w[:k] / 2 <= least + 1e-8
+
+
+def test_a_form_is_looked_at_along_the_hull_only():
+    """diag(1, 1) − 1.5·11' is negative along (1, 1) and positive between the points, which is all that counts."""
+    with jax.enable_x64(True):
+        among = jnp.arange(CAPACITY) < 2
+        apart = padded(np.eye(2) - 1.5)
+        assert bool(convex_shift(apart, among, convex=False)[1])
+        assert not np.asarray(convex_shift(apart, among, convex=True)[0]).any()
+        bent = padded(-np.eye(2))
+        assert not bool(convex_shift(bent, among, convex=False)[1])
+        shift, sound = convex_shift(bent, among, convex=True)
+        assert bool(sound)
+        assert float(shift[0, 0]) == pytest.approx(1.01)
+
+
+# A run
+
+
+def test_its_cost_is_counted(plain):
+    half = half_kept(2_000)
+    assert half == 20
+    assert plain.steps == plain.samples == 2_000
+    way = 2_000 - 2 * half
+    assert plain.gradients == 2 * way - 1 + 4 * half
+    assert plain.hvps % half == 0
+    assert 2 <= plain.hvps // half <= fw.one_sfw().counts(squares(), 2_000).hvps // half
+    assert way < plain.lmo_calls <= way + 2
+    assert fw.one_sfw().counts(squares(), 2_000)._replace(hvps=plain.hvps) == (
+        plain.samples, plain.gradients, plain.hvps,
+    )  # fmt: skip
+    assert not np.array_equal(plain.x, plain.x_last)
+    assert np.abs(plain.x.astype(float)).sum() <= 1 + 1e-6
+    assert plain.x.dtype == np.float32
+
+
+def test_short_runs_and_other_outputs_keep_nothing_back():
+    for steps, options in ((300, {}), (2_000, {"algorithm": fw.one_sfw(output="last")})):
+        run = solve(steps, **options)
+        assert (run.samples, run.lmo_calls, run.hvps) == (steps, steps, 0)
+        np.testing.assert_array_equal(run.x, run.x_last)
+
+
+def test_it_is_better_than_the_last_iterate():
+    runs = solve(20_000, replicates=8)
+    value = lambda x: np.mean((x.astype(float) @ ROWS.T - TARGETS) ** 2, -1) / 2  # noqa: E731
+    best = solve(3_000, algorithm=fw.frank_wolfe(), evaluate=None)
+    lower = best.value - best.gap
+    assert np.mean(value(runs.x) - lower) < np.mean(value(runs.x_last) - lower)
+
+
+def test_it_does_not_depend_on_where_the_run_is_looked_at_cut_or_resumed(plain, tmp_path):
+    looked = solve(every=123, evaluate=None)
+    np.testing.assert_array_equal(looked.x, plain.x)
+    assert looked.trace.step[-1] == 2_000
+    assert looked.trace.step[-2] <= 1_960
+    assert looked.value == looked.trace.value[-1]
+    stopped = solve(every=[1_100], callbacks=[lambda row, x: row["step"] >= 2_000], checkpoint=tmp_path / "run")
+    assert stopped.steps == stopped.samples == 1_140  # made from what there was, with the samples that came next
+    np.testing.assert_array_equal(solve(checkpoint=tmp_path / "run").x, plain.x)
+    np.testing.assert_array_equal(solve(checkpoint=tmp_path / "run").x, plain.x)
+    longer = solve(2_500, checkpoint=tmp_path / "run")
+    np.testing.assert_array_equal(longer.x, solve(2_500).x)
+
+
+def test_replicates_are_single_runs_and_agree_with_those_under_vmap(plain):
+    together = solve(replicates=2)
+    alone = solve(key=jax.random.fold_in(jax.random.key(3), 1))
+    np.testing.assert_array_equal(together.x[1], alone.x)
+    assert together.hvps[1] == alone.hvps
+    run = build_run(
+        squares(), BALL, starting_point(None, BALL), False, 1, steps=2_000, algorithm=fw.one_sfw(), evaluate=False,
+        every=None, gap_tol=None, time_limit=None, callbacks=(),
+    )  # fmt: skip
+    batched = carry_out(run, as_key(3), 2, False, vectorised=True)
+    np.testing.assert_allclose(batched.x, together.x, atol=1e-4)
+    assert batched.samples.tolist() == [2_000, 2_000]
+    assert batched.hvps.shape == (2,)
+
+
+def test_another_length_radius_and_other_data_compile_nothing(plain):
+    before = compilations()
+    fw.minimize(squares(2.0), fw.sets.L1Ball(2.0, shape=D), steps=1_234, key=9, evaluate=False)
+    assert compilations() == before
+
+
+def test_gap_tol_is_held_by_what_is_returned():
+    run = solve(10**6, gap_tol=0.02, evaluate=None)
+    assert run.status is fw.Status.GAP_REACHED
+    assert run.gap <= 0.02
+    assert run.value == run.trace.value[-1]
+    assert run.samples == run.steps < 10**6
+
+
+# Other objectives and sets
+
+
+def test_where_f_cannot_be_differentiated_twice_the_last_iterate_is_returned():
+    def gradient(x, z):
+        shape = jax.ShapeDtypeStruct((2,), jnp.float32)
+        return jax.pure_callback(lambda y, w: np.asarray(y - w, np.float32), shape, x, z, vmap_method="sequential")
+
+    once = fw.Expectation(
+        lambda x, z: jnp.sum((x - z) ** 2) / 2, lambda key: 0.1 * jax.random.normal(key, (2,)), grad=gradient
+    )
+    run = fw.minimize(once, fw.sets.L2Ball(1.0, shape=2), steps=600, evaluate=False)
+    assert "corrected" not in run.algorithm
+    assert (run.samples, run.hvps) == (600, 0)
+
+
+def test_a_model_that_is_not_convex_is_not_followed():
+    """−‖x‖²/2 with noise over a box: the model is concave, and x_{T+1} is the output."""
+    concave = fw.Expectation(
+        lambda x, z: -jnp.sum(x**2) / 2 + z @ x, lambda key: 0.1 + 0.1 * jax.random.normal(key, (2,))
+    )
+    run = fw.minimize(
+        concave, fw.sets.Box(-1.0, 1.0, shape=2), steps=3_000, algorithm=fw.one_sfw("nonconvex"), evaluate=False
+    )
+    assert run.hvps > 0
+    np.testing.assert_array_equal(run.x, run.x_last)
+
+
+def test_trees_and_maximisation():
+    def value(x, z):
+        return -jnp.sum((x["a"] - z) ** 2) / 2 - (x["b"] - 0.2) ** 2
+
+    sets = fw.sets.Product({"a": fw.sets.Simplex(1.0, shape=3), "b": fw.sets.Box(-1.0, 1.0, shape=())})
+    objective = fw.Expectation(value, lambda key: jnp.array([0.5, 0.3, 0.2]) + 0.1 * jax.random.normal(key, (3,)))
+    run = fw.maximize(objective, sets, steps=3_000, algorithm=fw.one_sfw("convex"), evaluate=False)
+    assert run.hvps > 0
+    assert bool(sets.contains(run.x, 1e-6))
+    np.testing.assert_allclose(run.x["a"], [0.5, 0.3, 0.2], atol=0.02)
+    assert float(run.x["b"]) == pytest.approx(0.2, abs=0.02)
+
+
+def test_samples_that_depend_on_x():
+    problem = zoo.get("gaussian")
+    runs = problem.run(steps=20_000, replicates=4, evaluate=False)
+    errors = problem.value(runs.x.astype(float)) - problem.optimum().value
+    last = problem.value(runs.x_last.astype(float)) - problem.optimum().value
+    assert errors.mean() < last.mean()
