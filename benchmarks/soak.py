@@ -1,7 +1,7 @@
 """Long runs: memory stays flat, x stays in the simplex, and float32 keeps up with float64.
 
     python benchmarks/soak.py [--steps 1e9]
-    python benchmarks/soak.py --precision [--steps 1e8]
+    python benchmarks/soak.py --precision [--steps 1e8] [--schedule paper]
 
 The first makes one-sample steps on the zoo's `quadratic-face` in float32 and reads resident memory at every evaluation;
 a billion steps take 20 to 30 minutes on one core. The second solves `logistic` in both precisions, as `onesfw solve
@@ -66,8 +66,8 @@ def flat_memory(steps: int) -> None:
     assert violation <= VIOLATION, f"x left the simplex by {violation:.1e}"
 
 
-def errors_along(marks: Sequence[int], float64: bool) -> np.ndarray:
-    """F − F* on `logistic` after so many steps of the paper's schedule, on the way of one run."""
+def errors_along(marks: Sequence[int], float64: bool, schedule: str) -> np.ndarray:
+    """F − F* on `logistic` after so many steps, on the way of one run."""
     problem = fw.zoo.get("logistic")
     best, found = problem.optimum().value, []
 
@@ -76,16 +76,16 @@ def errors_along(marks: Sequence[int], float64: bool) -> np.ndarray:
         print(f"{'float64' if float64 else 'float32'}  {row['step']:>13,}  F - F* = {found[-1]:.2e}", flush=True)
 
     problem.run(
-        steps=marks[-1], algorithm=fw.one_sfw(schedule="paper"), float64=float64, evaluate=False, every=list(marks),
+        steps=marks[-1], algorithm=fw.one_sfw(schedule=schedule), float64=float64, evaluate=False, every=list(marks),
         callbacks=[watch],
     )  # fmt: skip
     return np.asarray(found)
 
 
-def precision(steps: int) -> None:
+def precision(steps: int, schedule: str) -> None:
     """Both precisions side by side."""
     marks = [mark for mark in (10**6, 10**7, 10**8, 10**9) if mark < steps] + [steps]
-    single, double = errors_along(marks, False), errors_along(marks, True)
+    single, double = errors_along(marks, False, schedule), errors_along(marks, True, schedule)
     for mark, ratio in zip(marks, single / double, strict=True):
         print(f"{mark:>13,} steps: float32 over float64 {ratio:.2f} (limit {PRECISION:g})")
     assert np.all(single <= PRECISION * double), "float32 falls behind"
@@ -94,10 +94,11 @@ def precision(steps: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Long runs: memory and feasibility, or float32 against float64.")
     parser.add_argument("--precision", action="store_true", help="compare float32 with float64 on logistic")
+    parser.add_argument("--schedule", default="auto", help="of one_sfw, with --precision")
     parser.add_argument("--steps", type=float)
     arguments = parser.parse_args()
     if arguments.precision:
-        precision(int(arguments.steps or 1e8))
+        precision(int(arguments.steps or 1e8), arguments.schedule)
     else:
         flat_memory(int(arguments.steps or 1e9))
 

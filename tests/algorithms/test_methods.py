@@ -225,7 +225,7 @@ def storc(steps):
 
 CASES = {
     "momentum": (fw.momentum_sfw(schedule="paper"), momentum, 120),
-    "minibatch": (fw.minibatch_sfw(noise=0.5), minibatch, 30),
+    "minibatch": (fw.minibatch_sfw(schedule="paper", noise=0.5), minibatch, 30),
     "one_sfw, growing batch": (fw.one_sfw(batch=lambda t: 1 + t // 4), one_sample_growing, 60),
     "spider": (fw.spider_fw(schedule="paper", noise=1.0), lambda T: spider(T, lambda K: K**2, lambda t, K: K), 40),
     "spider, book": (

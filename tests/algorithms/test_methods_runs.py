@@ -56,7 +56,7 @@ FORMULAS = {
     "one_sfw": (fw.one_sfw(), lambda t: (1, 1 + (t > 1), 0)),
     "one_sfw, growing": (fw.one_sfw(batch=lambda t: t), lambda t: (t, t if t == 1 else 2 * t, 0)),
     "momentum_sfw": (fw.momentum_sfw(batch=3), lambda t: (3, 3, 0)),
-    "minibatch_sfw": (fw.minibatch_sfw(), lambda t: ((t + 1) ** 2, (t + 1) ** 2, 0)),
+    "minibatch_sfw": (fw.minibatch_sfw(noise=1.0), lambda t: ((t + 1) ** 2, (t + 1) ** 2, 0)),
     "minibatch_sfw, noise": (fw.minibatch_sfw(noise=0.1), lambda t: (-(-((t + 1) ** 2) // 100),) * 2 + (0,)),
     "minibatch_sfw, nonconvex": (fw.minibatch_sfw("nonconvex"), lambda t: (T, T, 0)),
     "online_fw": (fw.online_fw(), lambda t: (1, t, 0)),

@@ -22,7 +22,7 @@ LISTED = {
     ("momentum_sfw", "convex"): ("last", 10 ** (-2 / 3), 1 / 10),
     ("momentum_sfw", "dr_submodular"): ("last", 4 / 18 ** (2 / 3), 1 / 64),
     ("momentum_sfw", "nonmonotone_dr"): ("last", 4 / 18 ** (2 / 3), 1 / 64),
-    ("minibatch_sfw", "convex"): ("last", 1, 2 / 11),
+    ("minibatch_sfw", "convex"): ("last", 1, 1 / 10),
     ("minibatch_sfw", "nonconvex"): ("random", 1, 1 / 8),
     ("online_fw", "convex"): ("last", 1, 10**-0.5),
     ("spider_fw", "convex"): ("last", 0, 1 / 10),

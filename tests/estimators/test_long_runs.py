@@ -84,7 +84,8 @@ def test_a_long_run_resumes_with_its_segments(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_single_precision_keeps_up_over_thirty_million_steps():
+@pytest.mark.parametrize("schedule", ["paper", "auto"])
+def test_single_precision_keeps_up_over_thirty_million_steps(schedule):
     """F − F* on `logistic` at 1e6, 1e7 and 3e7 steps: at most 3 times float64's."""
-    single, double = (soak.errors_along([10**6, 10**7, 3 * 10**7], float64) for float64 in (False, True))
+    single, double = (soak.errors_along([10**6, 10**7, 3 * 10**7], float64, schedule) for float64 in (False, True))
     assert np.all(single <= soak.PRECISION * double)

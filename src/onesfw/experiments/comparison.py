@@ -39,7 +39,7 @@ METHODS: dict[str, tuple[str, str | None]] = {
 """What can be compared: recipes by name, 1-SFW by that of its schedule too."""
 PRESET = "preset"
 CONSTANTS: dict[str, dict[str, tuple[float, ...]]] = {
-    "minibatch_sfw": {"noise": (0.25, 0.5, 2.0)},
+    "minibatch_sfw": {"noise": (0.25, 1.0, 2.0)},
     "spider_fw": {"noise": (0.25, 1.0, 2.0)},
     "scg_plus_plus": {"noise": (0.25, 0.5, 2.0)},
     "svrf": {"constant": (1.0, 16.0)},
