@@ -1,6 +1,6 @@
 """One model from shards against one learner: F − F* after equal passes, on real data; random and skewed shards.
 
-    ONESFW_DATA=… python benchmarks/shards.py [a9a covtype news20] [--seeds 2] [--passes 20] [--rounds 1000]
+    ONESFW_DATA=… python benchmarks/shards.py [a9a covtype news20] [--seeds 2] [--passes 20] [--most-rows 60000]
 
 F* is of a polished model with a gap of at most 1e-9. Skewed: of a shard's rows 80 % have one label. The last
 columns are ratios to one learner's F − F*, means over the seeds.

@@ -151,15 +151,24 @@ def test_shards_of_rows_in_memory():
             train((X, y), radius=3.0, **wrong)
 
 
-def test_a_dask_worker_that_is_killed_changes_nothing(folder):
+def test_a_dask_worker_that_is_killed_changes_nothing(folder, monkeypatch):
     distributed = pytest.importorskip("distributed")
-    expected = train(folder, **OPTIONS)
+    options = {**OPTIONS, "passes": 2, "round_rows": 200}
+    expected = train(folder, **options)
+    do_round = rounds.do_round
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as local,
         distributed.Client(local),
         joblib.parallel_config(backend="dask"),
     ):
         victim = next(iter(local.workers.values())).pid
-        threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
-        found = train(folder, **{**OPTIONS})
+
+        def killing(settings, state, parts, place, count):
+            if place == 1:  # in the middle of the second round
+                threading.Timer(0.01, os.kill, (victim, signal.SIGKILL)).start()
+            return do_round(settings, state, parts, place, count)
+
+        monkeypatch.setattr(rounds, "do_round", killing)
+        found = train(folder, **options)
+        assert victim not in {nanny.pid for nanny in local.workers.values()}
     np.testing.assert_array_equal(found.coef, expected.coef)

@@ -90,14 +90,9 @@ def in_order(
 ) -> Iterator[Result]:
     """function(*task) for each task, in order and as it comes.
 
-    On the user's backend where its workers are elsewhere, as many at a time as it has; one after the other otherwise.
-    `begin` hears a task's number before it is done, or before its result is waited for.
+    On the user's backend, whose workers are elsewhere (`away`), as many at a time as it has. `begin` hears a task's
+    number before its result is waited for.
     """
-    if not away():
-        for place, task in enumerate(tasks):
-            begin(place)
-            yield function(*task)
-        return
     backend, _ = get_active_backend()
     streams = getattr(backend, "supports_return_generator", False)
     # One task at a time: they last seconds, and a worker that dies costs one of them.

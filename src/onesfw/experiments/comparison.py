@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from onesfw.algorithms import ALGORITHMS, CONVEX, SCHEDULES, SETTINGS, Algorithm
@@ -249,7 +249,12 @@ def carry_out(plan: Plan, announce: Announce | None = None) -> Comparison:
         if announce is not None:
             announce(problem.name, work[place][0])
 
-    curves = jobs.in_order(curve_or_reason, tasks, begin)
+    def here() -> Iterator[Curve | str]:
+        for place, task in enumerate(tasks):
+            begin(place)
+            yield curve_or_reason(*task)
+
+    curves = jobs.in_order(curve_or_reason, tasks, begin) if jobs.away() else here()
     for name, rules in plan.work.items():
         found: dict[str, Curve] = {}
         for rule in rules:

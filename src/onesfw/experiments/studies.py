@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import jax
@@ -13,7 +13,7 @@ from onesfw import schedules
 from onesfw.algorithms import CONVEX, Algorithm, one_sfw
 from onesfw.engine import jobs
 from onesfw.experiments.comparison import REFERENCE, Announce, Comparison, Plan, prepare
-from onesfw.experiments.curves import Slope, mean_text, number_text, ratio, ratio_text
+from onesfw.experiments.curves import Curve, Slope, mean_text, number_text, ratio, ratio_text
 from onesfw.experiments.runs import measure
 from onesfw.results.show import Sheet
 from onesfw.trees import Array, Floats
@@ -134,7 +134,14 @@ def study(
         if announce is not None:
             announce(work[place][0].name, work[place][1])
 
-    curves = jobs.in_order(measure, [(problem, algorithm, budget, seeds, key) for problem, _, algorithm in work], begin)
+    tasks = [(problem, algorithm, budget, seeds, key) for problem, _, algorithm in work]
+
+    def here() -> Iterator[Curve]:
+        for place, task in enumerate(tasks):
+            begin(place)
+            yield measure(*task)
+
+    curves = jobs.in_order(measure, tasks, begin) if jobs.away() else here()
     for (problem, rule, _), curve in zip(work, curves, strict=True):
         done.errors.setdefault(problem.name, {})[rule] = curve.final
     return done
