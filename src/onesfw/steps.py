@@ -232,15 +232,11 @@ class LazyState(NamedTuple):
     """The iterate, the vertices met so far, and what the oracle said when it was asked last."""
 
     iterate: StepState
-    vertices: Array
-    """in rows, as vectors"""
-    used: Array
-    """the step at which each was taken last"""
+    vertices: Array  # in rows, as vectors
+    used: Array  # the step at which each was taken last
     size: Array
-    gap: Array
-    """⟨d, x − v⟩ at the last call of the oracle"""
-    asked: Array
-    """the step of that call"""
+    gap: Array  # ⟨d, x − v⟩ at the last call of the oracle
+    asked: Array  # the step of that call
     t: Array
     calls: Array
 

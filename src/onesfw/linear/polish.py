@@ -19,7 +19,7 @@ from onesfw.linear.curvature import Columns, Curvature, curvature
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings
 from onesfw.linear.profile import Profile
-from onesfw.linear.quadratics import over_ball, over_cube, over_simplex
+from onesfw.linear.simplex_quadratics import over_ball, over_cube, over_simplex
 from onesfw.trees import HostArray
 
 MOST_ROUNDS, MOST_STEPS = 60, 25

@@ -20,8 +20,8 @@ from onesfw.lowrank.completion_path import CompletionPath
 from onesfw.lowrank.corrective import Limits, Point, Stage, fit
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import ENTRY_LOSSES, Observed, Triplets, checked_delta, observe, triplets
-from onesfw.lowrank.radii import PathState, check_radii, default_radii, hold_out, summary, walk, warm
 from onesfw.lowrank.saves import Saves
+from onesfw.lowrank.walk import PathState, check_radii, default_radii, hold_out, summary, walk, warm
 from onesfw.progress import Bar
 from onesfw.trees import Rows
 

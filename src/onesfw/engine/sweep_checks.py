@@ -1,0 +1,91 @@
+"""The sets and the rows of a sweep, checked before anything is compiled; and the number that tells the sets apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from onesfw.objectives import FiniteSum, Objective
+from onesfw.sets import ConvexSet
+from onesfw.trees import HostArray, Tree
+
+
+def checked_sets(constraints: ConvexSet | Iterable[ConvexSet]) -> list[ConvexSet]:
+    """One set or several as a list; raises where they differ in more than their numbers, or are not sorted."""
+    sets: list[Tree] = [constraints] if isinstance(constraints, ConvexSet) else list(as_iterable(constraints))
+    for constraint in sets:
+        if not isinstance(constraint, ConvexSet):
+            name = getattr(constraint, "__name__", repr(constraint))
+            raise TypeError(f"constraints must be sets from onesfw.sets, such as L1Ball(5.0, shape=20), got {name}")
+    if not sets:
+        raise ValueError("constraints holds no set; give one, or several of one class")
+    kind = type(sets[0])
+    other = next((constraint for constraint in sets if type(constraint) is not kind), None)
+    if other is not None:
+        raise ValueError(
+            f"constraints must be sets of one class, got {kind.__name__} and {type(other).__name__}; sweep over each "
+            "class apart"
+        )
+    if len({jax.tree.structure(constraint) for constraint in sets}) > 1 or len({shapes(c) for c in sets}) > 1:
+        raise ValueError("constraints must have one shape; give every set the same shape=, and arrays of one length")
+    at, parameter = told_apart(sets)
+    if len(sets) > 1 and parameter != "set" and not np.all(np.diff(at) > 0):
+        raise ValueError(f"constraints must be sorted by their {parameter}, each larger than the one before")
+    return sets
+
+
+def as_iterable(constraints: Iterable[ConvexSet]) -> Iterable[ConvexSet]:
+    """What can be gone through; raises TypeError otherwise."""
+    if not isinstance(constraints, Iterable):
+        raise TypeError(f"constraints must be a set or several from onesfw.sets, got {constraints!r}")
+    return constraints
+
+
+def shapes(constraint: ConvexSet) -> str:
+    """The shapes of a set's members and of the arrays it holds."""
+    return str((constraint.template(), [np.shape(leaf) for leaf in jax.tree.leaves(constraint)]))
+
+
+def told_apart(sets: Sequence[ConvexSet]) -> tuple[HostArray, str]:
+    """The one number in which sets differ, and its name; their places where there is no such number."""
+    leaves = [jax.tree.leaves(constraint) for constraint in sets]
+    columns = [np.stack([np.asarray(held[place]) for held in leaves]) for place in range(len(leaves[0]))]
+    differing = [place for place, column in enumerate(columns) if not np.all(column == column[:1])]
+    candidates = differing or range(len(columns))
+    single = [place for place in candidates if columns[place].ndim == 1]
+    if not single or len(differing) > 1:
+        return np.arange(len(sets), dtype=np.float64), "set"
+    paths = jax.tree_util.tree_flatten_with_path(sets[0])[0]
+    name = jax.tree_util.keystr(paths[single[0]][0], simple=True, separator=".").strip(".")
+    return columns[single[0]].astype(np.float64), {"bound": "radius"}.get(name, name)
+
+
+def checked_rows(rows: Iterable[npt.ArrayLike] | None, objective: Objective) -> list[HostArray] | None:
+    """The choices of rows as arrays; raises where there is none, or one is empty."""
+    if rows is None:
+        return None
+    if not isinstance(objective, FiniteSum):
+        raise TypeError(f"rows: only a FiniteSum has rows, and the objective is {type(objective).__name__}")
+    if objective.rows is not None or objective.indices is not None:
+        raise ValueError("rows: the objective has rows or indices of its own; give FiniteSum the data alone")
+    if not isinstance(rows, Iterable):
+        raise TypeError(f"rows must be arrays of row numbers, as fw.rows.folds(n, 10) gives them, got {rows!r}")
+    choices = []
+    for place, numbers in enumerate(rows):
+        array = np.asarray(numbers)
+        if array.size == 0:
+            raise ValueError(f"rows: choice {place} names no row; leave it out, or take fewer folds")
+        if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+            raise TypeError(f"rows: choice {place} must be a vector of row numbers, got {array.dtype}{array.shape}")
+        if array.min() < 0 or array.max() >= objective.total:
+            raise ValueError(
+                f"rows: choice {place} names row {array.max() if array.max() >= objective.total else array.min()}, and "
+                f"the data have rows 0..{objective.total - 1}"
+            )
+        choices.append(array)
+    if not choices:
+        raise ValueError("rows holds no choice of rows; give arrays of row numbers, or None for all rows")
+    return choices
