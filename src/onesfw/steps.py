@@ -163,8 +163,7 @@ class TwoPhaseState(NamedTuple):
 class TwoPhaseStep(Step):
     """Continuous greedy in the first half of the steps, x_{t+1} = x_t + v_t/T₁; then x_{t+1} = x_t + (5/T₂)(v_t − x_t).
 
-    Continuous greedy ends where all vertices it has met are mixed alike; Frank-Wolfe steps go on from there. After an
-    early stop the sum divided by its own weights lies in K.
+    Frank-Wolfe steps go on from where continuous greedy ends. A sum divided by its own weights lies in K at any time.
     """
 
     from_zero: ClassVar[bool] = True
@@ -253,9 +252,8 @@ class LazyStep(Step):
     epsilon: float = eqx.field(static=True, default=0.1)
 
     def init(self, x: Tree, horizon: int) -> LazyState:
-        flat, _ = trees.ravel(x)
+        flat, zero = trees.ravel(x)[0], jnp.int32(0)
         vertices, used = jnp.zeros((self.capacity, flat.size), flat.dtype), jnp.zeros(self.capacity, jnp.int32)
-        zero = jnp.int32(0)
         return LazyState(
             FrankWolfeStep().init(x, horizon), vertices, used, zero, jnp.zeros((), flat.dtype), zero, zero, zero
         )
@@ -276,8 +274,7 @@ class LazyStep(Step):
         t = state.t + 1
         d, unravel = trees.ravel(direction)
         x, _ = trees.ravel(state.iterate.total)
-        places = jnp.arange(self.capacity)
-        scores = jnp.where(places < state.size, state.vertices @ d, jnp.inf)
+        scores = jnp.where(jnp.arange(self.capacity) < state.size, state.vertices @ d, jnp.inf)
         best = jnp.argmin(scores)
         near = d @ x - scores[best]
         now, then = t.astype(d.dtype), state.asked.astype(d.dtype)
