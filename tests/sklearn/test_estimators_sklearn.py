@@ -169,6 +169,7 @@ def test_balanced_weights_favour_the_rare_class():
         OneSFWClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:the Frank-Wolfe gap")
 def test_a_warm_start_goes_on():
     X, y = scaled(load_breast_cancer)
     options = {"radius": 20.0, "random_state": 0, "tol": None, "max_iter": 20, "polish": False}

@@ -42,13 +42,16 @@ def solve_radii(
     note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[tuple[HostArray, Evaluation]]:
     """The models of each radius in turn, rising; a solution lies in every larger set, and the next one starts there."""
-    now = None
+    now, before = None, 0.0
     for radius in radii:
         stage = replace(settings, radius=float(radius))
         if now is None:
             now = start if start is not None else first_start(stage)
-        elif settings.constraint == "simplex":
-            now = now._replace(coefs=now.coefs * (radius / now.coefs.sum(axis=1, keepdims=True)))
+        else:  # along the ray to the next set's boundary, where most solutions lie; on the simplex all do
+            norms = np.array([settings.set.norm(coef) for coef in now.coefs])
+            bound = norms >= (1 - 1e-9) * before
+            now = now._replace(coefs=now.coefs * np.where(bound, radius / np.maximum(norms, 1e-300), 1.0)[:, None])
+        before = radius
         found = polish(stage, data, now.coefs, now.intercepts, limits, n_jobs=n_jobs, stop=stop, note=note)
         now = Start(found.coefs, found.evaluation.intercepts)
         yield found.coefs, found.evaluation
