@@ -14,7 +14,7 @@ from onesfw.data import row_groups, store
 from onesfw.linear import predict, train
 
 COLUMNS = ["a", "b", "c", "d"]
-OPTIONS = {"target": "y", "radius": 5.0, "passes": 2, "buffer": 80, "loss": "squared"}
+OPTIONS = {"target": "y", "radius": 5.0, "passes": 2, "buffer": 80, "loss": "squared", "polish": False}
 
 
 def table(seed, rows=60):

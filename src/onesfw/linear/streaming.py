@@ -220,11 +220,13 @@ def run(
         raise ValueError(
             f"{named('checkpoint')}: the run has {record.sweep} passes behind it; give {named('passes')} {record.sweep}"
         )
+    racing: tuple[float, ...] = ()
     decided, digests = None, {}
     place = None if cache is None else Path(cache)
     if saves is not None and saved is not None:
         try:
             decided, digests = Prepared.from_json(about["prepared"]), dict(about["digests"])
+            racing = tuple(map(float, about["radii"]))
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise saves.damaged() from error
     passes: Passes | GroupPasses
@@ -243,7 +245,6 @@ def run(
     source = FileRows(passes, plan.key, settings)
     size, begun, before = rows.text_size(), record.all_rows, record.seconds
     with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
-        racing: tuple[float, ...] = tuple(about.get("radii", ()))
         if saved is None:
             first = source.look(interrupted.is_set)
             source.scales = chosen_scales(first, plan.scale)
@@ -251,6 +252,8 @@ def run(
                 racing = radii_for(divided(first, source.scales), settings)
         elif "scales" in tensors:
             source.scales = tensors["scales"]
+            if saves is not None and source.scales.shape != (settings.n_features,):
+                raise saves.damaged()
         try:
             learner = learner_for(settings, racing, None if decided is None else tensors)
         except ValueError as error:
