@@ -193,7 +193,10 @@ def test_non_oblivious_run_equals_its_transcription():
     with jax.enable_x64(True):
         objective = gaussian()
         steps, start = 60, jnp.full(4, 0.25)
-        result = fw.minimize(objective, fw.sets.Simplex(1.0), np.full(4, 0.25), steps=steps, key=9, evaluate=False)
+        paper = fw.one_sfw(schedule="paper")
+        result = fw.minimize(
+            objective, fw.sets.Simplex(1.0), np.full(4, 0.25), steps=steps, key=9, evaluate=False, algorithm=paper
+        )
         key = compiled_loop.streams(jax.random.key(9)).draws
         estimator = OneSample(Hessian())
         x = previous = start

@@ -114,7 +114,7 @@ def one_sfw(
         )
     if isinstance(rho, str):
         choose(rho, ("adaptive",), "rho")
-    if rho == "adaptive" and callable(batch):
+    if isinstance(rho, str) and callable(batch):
         raise ValueError("rho='adaptive' goes with a constant batch; give batch a whole number")
     if correction is not None:
         choose(correction, NON_OBLIVIOUS_CORRECTIONS, "correction")

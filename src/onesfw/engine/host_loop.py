@@ -281,9 +281,8 @@ class HostLoop:
             if callable(self.run.evaluate):
                 value = number_from(self.run.evaluate, x)
                 return Evaluation(*(np.float64(v) for v in (value, 0.0, np.nan, np.nan)))
-            if self.programs.evaluate is None:
-                return None
-            return Evaluation(*(np.asarray(v, np.float64) for v in self.programs.evaluate(self.key, x)))
+            found = self.programs.evaluate(self.key, x)
+            return None if found is None else Evaluation(*(np.asarray(v, np.float64) for v in found))
         finally:
             self.evaluation_seconds += time.perf_counter() - begun
 
@@ -342,7 +341,6 @@ class HostLoop:
 
     def corrected(self, x: Tree) -> Tree:
         """The corrected output of the steps done so far, from samples after theirs; what it takes is counted."""
-        assert self.programs.correct is not None
         begun = time.perf_counter()
         half = half_kept(self.run.steps if self.done == self.run.iterations else self.done)
         counts = self.run.estimator.counts

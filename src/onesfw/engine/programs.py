@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -26,7 +26,6 @@ from onesfw import trees
 from onesfw.algorithms import CONVEX
 from onesfw.engine.chunk_inputs import chunk_inputs
 from onesfw.engine.compiled_loop import (
-    Chunk,
     Keys,
     RunState,
     block_length,
@@ -36,7 +35,7 @@ from onesfw.engine.compiled_loop import (
     step_draws,
     streams,
 )
-from onesfw.engine.corrected_output import Correct, Corrected, Sizes, corrected_output, snapshot_space
+from onesfw.engine.corrected_output import Corrected, Sizes, corrected_output, snapshot_space
 from onesfw.engine.devices import each_replicate, mesh_for, shardings
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
@@ -135,19 +134,44 @@ def split(tree: Tree) -> tuple[list[Array | HostArray], Callable[[list[Array]], 
     return leaves, lambda flat: eqx.combine(jax.tree.unflatten(structure, flat), rest)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Programs:
-    """The compiled parts of a run, shared by all its replicates."""
+    """The compiled parts of a run, shared by all its replicates, with the arrays they are called with."""
 
-    chunk: Chunk
-    evaluate: Callable[[Array, Tree], Evaluation] | None
-    correct: Correct | None
+    held: Held
     start: RunState
-    seconds: float
+    loop: Program
+    evaluation: Program | None
+    correction: Program | None
+    begin: Callable[[list[Array], list[Array], Tree], RunState]
     kernel: str
     """"persistent" or "xla": which loop runs."""
-    bind: Callable[[Run], Programs]
-    """The same programs for another run of the same shapes: nothing is traced anew."""
+
+    @property
+    def seconds(self) -> float:
+        """What compiling took."""
+        return sum(part.seconds for part in (self.loop, self.evaluation, self.correction) if part is not None)
+
+    def chunk(self, *args: Tree) -> tuple[RunState, Array]:
+        """(key, state, first, count, rho, weight, plan) ↦ (state after `count` steps, whether it is finite)"""
+        found: tuple[RunState, Array] = self.loop(*self.held, *args)
+        return found
+
+    def evaluate(self, key: Array, x: Tree) -> Evaluation | None:
+        """How good x is; None where nothing is asked for."""
+        return None if self.evaluation is None else self.evaluation(*self.held, key, x)
+
+    def correct(self, *args: Tree) -> Corrected:
+        """The corrected output, where the run keeps samples for it."""
+        assert self.correction is not None
+        found: Corrected = self.correction(*self.held, *args)
+        return found
+
+    def bind(self, run: Run) -> Programs:
+        """The same programs for another run of the same shapes: nothing is traced anew."""
+        leaves, _ = split((run.objective, run.constraint, run.estimator, run.step))
+        arrays, _ = stacked([leaves], trees.dtype_of(run.x0))
+        return replace(self, held=Held(arrays, []), start=self.begin(arrays, [], run.x0))
 
 
 class Held(NamedTuple):
@@ -264,25 +288,7 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
             correct, *held, key, start, start.previous, snapshots, Sizes(one, one, one, one, one),
             places=shardings(mesh, CORRECT_AXES),
         )  # fmt: skip
-    seconds = sum(part.seconds for part in (program, evaluation, correction) if part is not None)
-
-    def bound(held: Held, start: RunState) -> Programs:
-        return Programs(
-            chunk=lambda *args: program(*held, *args),
-            evaluate=None if evaluation is None else lambda key, x: evaluation(*held, key, x),
-            correct=None if correction is None else lambda *args: correction(*held, *args),
-            start=start,
-            seconds=seconds,
-            kernel=kernel,
-            bind=rebound,
-        )
-
-    def rebound(other: Run) -> Programs:
-        leaves, _ = split((other.objective, other.constraint, other.estimator, other.step))
-        arrays, _ = stacked([leaves], dtype)
-        return bound(Held(arrays, []), begin(arrays, [], other.x0))
-
-    return bound(held, start)
+    return Programs(held, start, program, evaluation, correction, begin, kernel)
 
 
 def few_corrected(size: int) -> int:
