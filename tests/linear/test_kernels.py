@@ -7,10 +7,10 @@ from dense_reference import dense_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onesfw.linear import CONSTRAINTS, LOSSES, Learner, Settings, Start, evaluate, examples
+from onesfw.linear import CONSTRAINTS, LOSSES, SCHEDULES, Learner, Settings, Start, evaluate, examples
 from onesfw.linear.constraints import CLASSES
 from onesfw.linear.one_hot import MANY_SHIFT, ONE_SHIFT, bounds_for, find_largest
-from onesfw.schedules import PRESETS, Preset, Schedule, harmonic, inverse
+from onesfw.schedules import Preset, Schedule, harmonic, inverse
 
 STEPS = 100_000
 
@@ -45,7 +45,7 @@ def compare(matrix, targets, settings, order, *, weights=None, sag=False, schedu
     return learner
 
 
-@pytest.mark.parametrize("schedule", PRESETS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_agrees_with_the_dense_algorithm(constraint, schedule):
     matrix, targets = problem()
@@ -258,7 +258,7 @@ def test_a_set_is_the_same_by_its_word_and_by_its_class():
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
-@pytest.mark.parametrize("schedule", PRESETS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_stream_may_be_cut_anywhere(constraint, schedule):
     matrix, targets = problem(14, rows=400)
     settings = Settings(40, "logistic", constraint, 2.0, schedule, intercept=(-1.0, 1.0))
@@ -286,7 +286,7 @@ def test_float32_rows_are_read_as_they_are(constraint):
     ("constraint", "set_name"),
     [("l1", "L1Ball"), ("l2", "L2Ball"), ("simplex", "Simplex"), ("nonnegative_l1", "SubSimplex")],
 )
-@pytest.mark.parametrize("schedule", PRESETS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_agrees_with_the_jax_engine(constraint, set_name, schedule):
     import jax.numpy as jnp
 

@@ -198,7 +198,10 @@ def polish(
         return rounds.run(np.array(coefs[model], np.float64), float(intercepts[model]))
 
     shares = np.array_split(np.arange(settings.models), min(settings.models, jobs.workers(n_jobs)))
-    with pools().limit(limits=1):  # small matrices: threads of the linear algebra would wait for one another
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        pools().limit(limits=1),
+    ):  # small matrices: threads of the linear algebra would wait for one another
         # Threads: kernels and factorisations run without the interpreter's lock, and `stop` is heard at once.
         if len(shares) == 1:
             parts = [[one(model) for model in range(settings.models)]]
