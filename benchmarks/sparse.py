@@ -1,11 +1,11 @@
 """The sparse engine against its field: time a step, time to an accuracy, and losses without tuning.
 
-    python benchmarks/sparse.py [speed] [schedules] [accuracy] [real] [polish] [intercept] [path] [choice]
+    python benchmarks/sparse.py [speed] [schedules] [accuracy] [real] [polish] [intercept] [path] [choice] [NAME…]
 
 Everything runs on one core, in one process, warm-up and compilation outside the clock. Generated data: n = 50,000, 70
-nonzeros a row, power-law columns, unit rows. `real` and what
-follows it need the folder ONESFW_DATA. Packages that are not installed are
-named and left out (pip install onesfw[benchmarks] brings them).
+nonzeros a row, power-law columns, unit rows. `real` and what follows it need the folder ONESFW_DATA; names of data sets
+there restrict `polish` and `path` to them. Packages that are not installed are named and left out (pip install
+onesfw[benchmarks] brings them).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def speed() -> None:
         reference = medians[SGD]
         ours[columns] = medians["auto"]
         cells = ", ".join(f"{name} {value:.2f}" for name, value in medians.items())
-        print(f"   d = {columns:>10,}: {cells};  default/SGD = {medians['adaptive'] / reference:.2f}")
+        print(f"   d = {columns:>10,}: {cells};  default/SGD = {medians['auto'] / reference:.2f}")
     print(f"   growth of the default from d = 10,000 to 10,000,000: {ours[10_000_000] / ours[10_000]:.2f} times")
     matrix, labels = generated(ROWS, 47_000)
     data = as_examples(matrix, labels)
@@ -141,7 +142,7 @@ def schedules() -> None:
         print(f"   {radius:>8g}" + "".join(f"{value:>11.5f}{'*' if value == best else ' '}" for value in values))
 
 
-PARTS = {
+PARTS: dict[str, Callable[..., None]] = {
     "speed": speed,
     "schedules": schedules,
     "accuracy": accuracy,
@@ -157,5 +158,9 @@ if __name__ == "__main__":
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with threadpool_limits(1):
-        for part in sys.argv[1:] or PARTS:
-            PARTS[part]()
+        names = tuple(word for word in sys.argv[1:] if word not in PARTS)
+        for part in [word for word in sys.argv[1:] if word in PARTS] or PARTS:
+            if part in ("polish", "path") and names:
+                PARTS[part](names)
+            else:
+                PARTS[part]()

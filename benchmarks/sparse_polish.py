@@ -18,6 +18,7 @@ from onesfw.linear.profile import loss_units
 from onesfw.linear.training import Budget, fit_in_memory
 
 SETS = ("a9a", "reuters-moneyfx", "news20", "classic.libsvm", "basehock.libsvm", "pcmac.libsvm")
+WITH_INTERCEPT = ("a9a", "reuters-moneyfx", "classic.libsvm")
 RADII = (30.0, 100.0, 300.0)
 GAPS = (1e-6, 1e-8)
 TURNS = 5
@@ -115,12 +116,14 @@ def compared(intercept: bool, names: tuple[str, ...], radii: tuple[float, ...]) 
         )
 
 
-def polished() -> None:
+def polished(names: tuple[str, ...] = SETS) -> None:
     """18 cases without an intercept, 6 with one."""
     print(f"\n== CPU seconds to a certified gap, l1 ball; rivals are given the penalty; medians of {TURNS}, one core")
-    compared(False, SETS, RADII)
+    compared(False, names, RADII)
+    if not set(names) & set(WITH_INTERCEPT):
+        return
     print("\n== The same with an intercept")
-    compared(True, ("a9a", "reuters-moneyfx", "classic.libsvm"), (30.0, 300.0))
+    compared(True, tuple(name for name in WITH_INTERCEPT if name in names), (30.0, 300.0))
 
 
 def with_intercept() -> None:
@@ -147,10 +150,10 @@ def with_intercept() -> None:
         print(f"   {name:<18}{left[0]:>10.2e}{left[1]:>10.2e}{left[0] / left[1]:>7.2f}", flush=True)
 
 
-def path() -> None:
+def path(names: tuple[str, ...] = SETS[:4]) -> None:
     """50 radii against one cold fit."""
     print("\n== 50 radii from 3 to 300 with warm starts, CPU seconds against one cold fit at the largest (at most 6)")
-    for name in ("a9a", "reuters-moneyfx", "news20", "classic.libsvm"):
+    for name in names:
         matrix, labels = real(name)
         grid = np.geomspace(3.0, 300.0, 50)
         both = {"validation": (matrix[:100], labels[:100]), "intercept": False, "scale": False}
