@@ -1,6 +1,7 @@
 """The sparse engine against its field: time a step, time to an accuracy, and losses without tuning.
 
-    python benchmarks/sparse.py [speed] [schedules] [accuracy] [real] [polish] [intercept] [path] [choice] [NAME…]
+    python benchmarks/sparse.py [speed] [schedules] [accuracy] [real] [polish] [intercept] [path] [choice] [defaults]
+                                [NAME…]
 
 Everything runs on one core, in one process, warm-up and compilation outside the clock. Generated data: n = 50,000, 70
 nonzeros a row, power-law columns, unit rows. `real` and what follows it need the folder ONESFW_DATA; names of data sets
@@ -23,6 +24,7 @@ from sklearn.linear_model import SGDClassifier
 from sparse_accuracy import accuracy, copt_runner
 from sparse_common import LOGISTIC, ROWS, as_examples, installed, passes, seconds, version
 from sparse_data import generated
+from sparse_defaults import defaults
 from sparse_polish import choice, path, polished, with_intercept
 from sparse_real import real_data
 from threadpoolctl import threadpool_limits
@@ -151,6 +153,7 @@ PARTS: dict[str, Callable[..., None]] = {
     "intercept": with_intercept,
     "path": path,
     "choice": choice,
+    "defaults": defaults,
 }
 
 if __name__ == "__main__":
