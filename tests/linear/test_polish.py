@@ -110,6 +110,26 @@ def test_exchanges_go_on_where_nothing_bends():
         np.testing.assert_array_equal(over_simplex(H, slope, np.array([5.0, 0, 0]), 5.0, True, accuracy), [0, 0, 5.0])
 
 
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_targets_that_leave_every_row_where_its_loss_is_linear(constraint):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6, 4)), 1e3 * rng.choice([-1.0, 1.0], 6)
+    data = examples(X, y, None, 4, LOSSES["huber"])
+    for radius in (0.1, 30.0, 3e3):
+        found = solved(Settings(4, "huber", constraint, radius, intercept=ANYWHERE), data, 1e-6)
+        assert found.evaluation.gap[0] <= 1e-5
+
+
+@pytest.mark.parametrize("constraint", ["l1", "l2", "linf"])
+def test_rows_that_a_model_fits_exactly(constraint):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(8, 20))
+    data = examples(X, X @ rng.normal(size=20), None, 20, LOSSES["squared"])
+    found = solved(Settings(20, "squared", constraint, 40.0, intercept=ANYWHERE), data, 1e-8)
+    assert found.evaluation.gap[0] <= 1e-8
+    assert found.evaluation.value[0] <= 1e-8
+
+
 def test_a_support_of_more_than_3000_columns_is_solved_in_the_memory_of_its_rows():
     rng = np.random.default_rng(6)
     size = 4_000
