@@ -120,6 +120,19 @@ def test_targets_that_leave_every_row_where_its_loss_is_linear(constraint):
         assert found.evaluation.gap[0] <= 1e-5
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_columns_of_heavy_tails(loss):
+    for seed in (1, 10, 11, 19, 23):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_cauchy((300, 20)) if seed % 2 else np.exp(2 * rng.normal(size=(300, 20)))
+        signal = X @ rng.normal(size=20)
+        y = np.tanh(2 * signal / signal.std()) * 2 * 10 ** rng.uniform(-3, 4) + rng.standard_t(1.5, size=300)
+        data = examples(X, y, None, 20, LOSSES[loss])
+        settings = Settings(20, loss, "l1", 10 ** rng.uniform(-2, 3), intercept=ANYWHERE)
+        limit = 1e-6 * evaluate(settings, data, np.zeros(20)).value[0]
+        assert solved(settings, data, limit).evaluation.gap[0] <= limit
+
+
 @pytest.mark.parametrize("constraint", ["l1", "l2", "linf"])
 def test_rows_that_a_model_fits_exactly(constraint):
     rng = np.random.default_rng(1)

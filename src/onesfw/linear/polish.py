@@ -191,7 +191,11 @@ class Rounds:
 
         def gap_of(g: HostArray, z: HostArray) -> float:
             least = float(g.min())
-            return float(g @ z) - self.radius * (least if filled else min(least, 0.0))
+            return float(g @ z) - self.radius * (least if filled else min(least, -turning(g, z)))
+
+        def turning(g: HostArray, z: HostArray) -> float:
+            """The largest slope of a coefficient that should change its sign: it has to come to 0 first."""
+            return float(g.max(where=z > 0, initial=0.0)) if self.set.signed else 0.0
 
         def program(there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray) -> HostArray:
             level = self.level(g, z)
@@ -199,6 +203,8 @@ class Rounds:
             few = len(free) < FEW * len(z)
             some = columns.only(free, np.ones(len(free))) if few else columns
             H = curvature(some, there.bends, there.centred, damping, self.rows.nbytes, True)
+            if turning(g, z) > -float(g.min()):
+                accuracy = 0.0  # exchanges pass over small coefficients
             if not few:
                 return over_simplex(H, g, z, self.radius, filled, accuracy)
             found = np.zeros(len(z))
