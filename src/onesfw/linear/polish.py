@@ -134,7 +134,7 @@ class Rounds:
         at = Place(self.x, margins, self.profile.expand(margins))
         rounds, stalled, least = 0, 0, np.inf
         if self.gradient is not None:  # of a smaller radius: which columns matter is much the same
-            rounds, at = 1, self.step(at, self.gradient, 0.3 * self.tol, NEAR_NEXT)
+            rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT)
         best = at
         while rounds < MOST_ROUNDS:
             rounds += 1
