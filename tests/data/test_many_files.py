@@ -15,6 +15,7 @@ from onesfw.linear import predict, train
 
 COLUMNS = ["a", "b", "c", "d"]
 OPTIONS = {"target": "y", "radius": 5.0, "passes": 2, "buffer": 80, "loss": "squared", "polish": False}
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short runs, on purpose
 
 
 def table(seed, rows=60):
@@ -131,37 +132,41 @@ class Falling:
 
     def __init__(self, monkeypatch, first, count):
         self.reads, self.failing = 0, range(first, first + count)
-        read = store.Store.whole
 
-        def whole(this, entry):
-            def action():
-                self.reads += 1
-                if self.reads in self.failing:
-                    raise OSError("AWS Error NETWORK_CONNECTION during GetObject operation: curlCode: 7")
-                return pa.BufferReader(read(this, entry)).read_buffer()
+        def falling(read):
+            def wrapped(this, entry, *extent):
+                def action():
+                    self.reads += 1
+                    if self.reads in self.failing:
+                        raise OSError("AWS Error NETWORK_CONNECTION during GetObject operation: curlCode: 7")
+                    return read(this, entry, *extent)
 
-            return this.tried(action, this.name_of(entry.path))
+                return this.tried(action, this.name_of(entry.path))
 
-        monkeypatch.setattr(store.Store, "whole", whole)
+            return wrapped
+
+        for name in ("whole", "some"):
+            monkeypatch.setattr(store.Store, name, falling(getattr(store.Store, name)))
         monkeypatch.setattr(store, "PAUSE", 0.0)
 
 
 def test_a_store_that_falters_is_asked_again(bucket, whole, monkeypatch):
     fall = Falling(monkeypatch, 4, store.ATTEMPTS - 1)
     same(train(bucket("bucket/parts"), **OPTIONS, readers=1), whole)
-    assert fall.reads > 15 + store.ATTEMPTS - 2
+    assert 5 + store.ATTEMPTS <= fall.reads <= 12 + store.ATTEMPTS - 1  # small files come whole, and once
 
 
 def test_a_store_that_fails_ends_the_run_which_goes_on_later(bucket, whole, tmp_path, monkeypatch):
     options = {**OPTIONS, "readers": 1, "checkpoint": tmp_path / "run"}
+    monkeypatch.setattr(row_groups, "KEPT", 0)
     with monkeypatch.context() as patch:
-        Falling(patch, 12, 100)
+        Falling(patch, 16, 100)  # in the second pass
         with pytest.raises(store.StoreError, match=r"part-.*cannot be reached: AWS Error.*the same call goes on"):
             train(bucket("bucket/parts"), **options)
     assert list((tmp_path / "run").glob("*.safetensors"))
     same(train(bucket("bucket/parts"), **options), whole)
     with monkeypatch.context() as patch:
-        Falling(patch, 12, 100)
+        Falling(patch, 10, 100)
         with pytest.raises(store.StoreError, match="give checkpoint a folder"):
             train(bucket("bucket/parts"), **OPTIONS)
 

@@ -132,6 +132,16 @@ class Store:
 
         return self.tried(read, self.name_of(entry.path))
 
+    def some(self, entry: Entry, begin: int, end: int) -> Any:
+        """The bytes of a file from `begin` up to `end`, as a buffer of Arrow's."""
+
+        def read() -> Any:
+            with self.filesystem.open_input_file(entry.path) as file:
+                file.seek(begin)
+                return file.read_buffer(end - begin)
+
+        return self.tried(read, self.name_of(entry.path))
+
 
 class Persistent(io.RawIOBase):
     """A file of a store that is opened again, where it was, when a read fails."""
