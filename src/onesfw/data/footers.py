@@ -119,9 +119,15 @@ def metadata_of(part: Input) -> Any:
         except StoreError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{part.name} is not a Parquet file, or it is damaged: {error}") from error
+            raise damaged(part, error) from error
         kept_footers.put(name, about, IN_MEMORY * about.serialized_size)
     return about
+
+
+def damaged(part: Input, error: Exception) -> ValueError:
+    """The error for a file that is cut, or none."""
+    reason = str(error).split(". ")[0].rstrip(".")
+    return ValueError(f"{part.name} is not a Parquet file, or it is damaged: {reason}; write it again, or leave it out")
 
 
 def end_of(part: Input) -> Any:

@@ -25,7 +25,7 @@ from onesfw.data.encoding import Encoding
 from onesfw.data.footers import Footer, read_footer, small_files
 from onesfw.data.labels import Targets
 from onesfw.data.passes import KEPT
-from onesfw.data.prepare import Prepared, ReadOptions, find_format, prepare
+from onesfw.data.prepare import Prepared, ReadOptions, check_alike, find_format, prepare
 from onesfw.data.sources import Files, RowsFrom
 from onesfw.data.tables import ParquetTable, TableSource
 from onesfw.data.unchanged import Unchanged
@@ -72,10 +72,11 @@ def ahead(function: Callable[[S], T], items: Iterable[S], threads: int) -> Itera
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def read_groups(files: Files, threads: int) -> list[Group]:
+def read_groups(files: Files, options: ReadOptions, threads: int) -> list[Group]:
     """All row groups, from the footers; a file with other columns than the first is refused by its name."""
     groups: list[Group] = []
     first: Footer | None = None
+    check_alike(files, options)
     small_files.clear()  # of a run that ended before it had read them
     for number, footer in enumerate(ahead(read_footer, files.inputs, threads)):
         first = first or footer
@@ -134,7 +135,7 @@ class GroupPasses:
         self.files, self.options, self.buffer, self.key, self.path = files, options, buffer, key, cache
         self.readers = readers or cores()
         self.about = {**options.parts(files), "buffer": "row groups"}
-        self.groups = read_groups(files, self.readers)
+        self.groups = read_groups(files, options, self.readers)
         self.readers = max(1, min(self.readers, AHEAD // max(1, max(group.size for group in self.groups))))
         self.prepared = decided or prepare(files, options)[0]
         self.cache = None if cache is None else self.usable(cache, tell)

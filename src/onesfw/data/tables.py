@@ -16,7 +16,7 @@ from onesfw.arguments import named, nearest
 from onesfw.data.batch import START, BadRows, Batch, Position, joined, salvage
 from onesfw.data.blocks import Block, Input
 from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
-from onesfw.data.footers import group_of, metadata_of, twice
+from onesfw.data.footers import damaged, group_of, metadata_of, twice
 from onesfw.data.store import StoreError
 
 ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
@@ -224,7 +224,7 @@ class ParquetTable:
         except StoreError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{source.name} is not a Parquet file, or it is damaged: {error}") from error
+            raise damaged(source, error) from error
         self.groups = None if group is None else [group]
         self.constants = {name: value for name, value in source.constants.items() if name not in self.own}
         self.names = [*self.own, *self.constants]
