@@ -36,7 +36,7 @@ AUTOMATIC: dict[str, tuple[Schedule, Schedule, Step, str]] = {
     DR_SUBMODULAR: (schedules.ADAPTIVE, TWO_PHASES, TwoPhaseStep(), "last"),
 }
 """What did best in each setting (docs/choosing-an-algorithm.md), in the order of `PRESETS`."""
-ORACLES = ("exact", "lazy")
+ORACLES = (AUTO, "exact", "lazy")
 
 OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {"difference": SameSample, "hessian": Hessian}
 NON_OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {
@@ -58,7 +58,7 @@ def one_sfw(
     t0: int = 0,
     delta: float | None = None,
     output: str | None = None,
-    oracle: str = "exact",
+    oracle: str = AUTO,
 ) -> Algorithm:
     """One-sample stochastic Frank-Wolfe (Zhang, Shen, Mokhtari, Hassani, Karbasi 2020).
 
@@ -88,8 +88,9 @@ def one_sfw(
         delta: half-width of the window of the "difference" correction, at most 1/2; None for the whole segment.
         output: "last", x_{T+1}; "random", x_o; "average", the mean of the iterates; "corrected", with an adaptive ρ;
             None for the schedule's. Where F̃ cannot be differentiated twice, "corrected" is "last".
-        oracle: "lazy" takes vertices met before while they are good enough, for sets whose oracle is dear: Birkhoff,
-            Polytope. Not in the dr_submodular setting.
+        oracle: "lazy" takes vertices met before while they are good enough; "exact" asks the oracle at every step;
+            "auto" is lazy with schedule="auto" over sets whose oracle is dear, Birkhoff and Polytope, and exact
+            elsewhere. A lazy run knows its vertices (`Result.atoms`). Not in the dr_submodular setting.
 
     Returns:
         The method, for `algorithm=` in `minimize` or `maximize`.
@@ -130,6 +131,8 @@ def one_sfw(
         if rules.step.from_zero:
             raise ValueError("oracle='lazy' is for Frank-Wolfe steps; leave it out in the dr_submodular setting")
         rules = replace(rules, step=LazyStep())
+    elif oracle == AUTO == schedule and not rules.step.from_zero:
+        rules = replace(rules, step=LazyStep(always=False))
 
     def estimator(objective: ObjectiveLike) -> Estimator:
         return averaging(correction_for(objective, correction, delta), batch, rules.adaptive, rules.paced)
