@@ -24,7 +24,8 @@ from onesfw.submodular import UniformMatroid
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-FILL, LINE, MARK, FAINT = "#cfe0f3", "#1f4e86", "#d1495b", "#9aa5b1"
+# The colours of src/onesfw/pictures.mplstyle on a transparent ground: readable on light and on dark pages.
+FILL, LINE, MARK, FAINT = ("#2A7FC9", 0.2), "#2A7FC9", "#D1603D", "#767C85"
 PLANE = np.eye(2)
 # Space seen from above and the right: rows are the picture's axes, columns the images of e_1, e_2, e_3.
 VIEW = np.array([[-0.80, 0.92, 0.10], [-0.42, -0.28, 0.95]])
@@ -127,7 +128,7 @@ def draw(name: str, folder: Path) -> None:
     axes.set_aspect("equal")
     axes.axis("off")
     figure.subplots_adjust(0, 0, 1, 1)
-    figure.savefig(folder / f"{name}.png", dpi=100, metadata={"Software": None})
+    figure.savefig(folder / f"{name}.png", dpi=100, transparent=True, metadata={"Software": None})
     plt.close(figure)
 
 
