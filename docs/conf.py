@@ -40,6 +40,7 @@ MATHJAX = Path(str(find_spec("sphinx-mathjax-offline").origin)).parent / "static
 MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions/*", "output/chtml/**/*")
 mathjax_path = "mathjax/tex-chtml.js"
 
+smartquotes = False  # docstrings quote code: every="log"
 default_role = "py:obj"  # `name` in a docstring: a link where there is a page, code otherwise
 autosummary_generate = False  # `reference` writes the pages
 autodoc_member_order = "bysource"
@@ -80,7 +81,6 @@ sphinx_gallery_conf = {
     "filename_pattern": rf"/(?!{'|'.join(map(re.escape, SKIPPED)) or '$'})plot_",
     "copyfile_regex": r"GALLERY_HEADER\.rst",
     "doc_module": ("onesfw",),
-    "reference_url": {"onesfw": None},
     "backreferences_dir": "gallery/backreferences",
     "image_scrapers": ("pictures.scrape",),
     "reset_modules": ("matplotlib",),
@@ -91,6 +91,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": False,
     "log_level": {"backreference_missing": "debug"},
     "min_reported_time": 0,
+    "parallel": True,  # as many as sphinx has jobs
 }
 
 
@@ -122,5 +123,6 @@ def setup(app: Sphinx) -> None:
         logging.getLogger(__name__).info("%s is shown but not run: %s is not installed", name, ", ".join(missing))
     reference.write(DOCS / "api")
     app.connect("source-read", read)
+    app.connect("autodoc-skip-member", reference.leave_out)
     app.connect("build-finished", copy_mathjax)
     app.connect("autodoc-process-docstring", reference.plain, priority=400)  # before napoleon, at 500

@@ -99,6 +99,11 @@ def plain(app, what, name, thing, options, lines: list[str]) -> None:
             lines[number] = "".join(parts)
 
 
+def leave_out(app, what, name: str, thing, skip: bool, options) -> bool | None:
+    """scikit-learn adds methods such as `set_fit_request` to every estimator, with links that lead nowhere here."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
 def title(text: str, sign: str = "=") -> str:
     return f"{text}\n{sign * len(text)}\n"
 
@@ -142,8 +147,8 @@ def write(folder: Path) -> None:
         texts[f"{files[full]}.rst"] = page(full, aliases)
     rooms = "\n".join(f"   {room}" for room in ROOMS)
     lines = "\n".join(f"- :doc:`{room}`: {sentence[0].lower()}{sentence[1:]}" for room, sentence in ROOMS.items())
-    intro = "Every public name: its arguments, an example that the tests run, the gallery's examples that use it.\n"
-    texts["index.rst"] = f"{title('Reference')}\n{intro}\n{lines}\n\n.. toctree::\n   :hidden:\n\n{rooms}\n"
+    intro = "Each with its arguments, an example that the tests run, and the examples of the gallery that use it.\n"
+    texts["index.rst"] = f"{title('Every public name')}\n{intro}\n{lines}\n\n.. toctree::\n   :hidden:\n\n{rooms}\n"
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.rst"):
         if old.name not in texts:
