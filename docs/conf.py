@@ -1,6 +1,7 @@
 """The site: the Markdown of this folder, the gallery, and a page for every public name. `make site` builds it."""
 
 import re
+import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,13 +28,19 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
-    "sphinx-mathjax-offline",  # MathJax lies on the site itself: no page asks another host for anything
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["README.md", "site", "gallery/*.ipynb", "gallery/*.py", "gallery/*.json", "gallery/*.zip"]
 
+# MathJax lies on the site itself: no page asks another host for anything. The package's own extension cannot read in
+# parallel and copies four times as much.
+MATHJAX = Path(str(find_spec("sphinx-mathjax-offline").origin)).parent / "static" / "mathjax"
+MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions/*", "output/chtml/**/*")
+mathjax_path = "mathjax/tex-chtml.js"
+
+smartquotes = False  # docstrings quote code: every="log"
 default_role = "py:obj"  # `name` in a docstring: a link where there is a page, code otherwise
 autosummary_generate = False  # `reference` writes the pages
 autodoc_member_order = "bysource"
@@ -74,7 +81,6 @@ sphinx_gallery_conf = {
     "filename_pattern": rf"/(?!{'|'.join(map(re.escape, SKIPPED)) or '$'})plot_",
     "copyfile_regex": r"GALLERY_HEADER\.rst",
     "doc_module": ("onesfw",),
-    "reference_url": {"onesfw": None},
     "backreferences_dir": "gallery/backreferences",
     "image_scrapers": ("pictures.scrape",),
     "capture_repr": ("_repr_html_",),  # a block may end with axes.legend()
@@ -86,6 +92,8 @@ sphinx_gallery_conf = {
     "abort_on_example_error": False,
     "log_level": {"backreference_missing": "debug"},
     "min_reported_time": 0,
+    "write_computation_times": False,  # its table of times asks another host for its scripts
+    "parallel": True,  # as many as sphinx has jobs
 }
 
 
@@ -98,7 +106,18 @@ def read(app: Sphinx, name: str, source: list[str]) -> None:
         app.env.note_dependency(SHOWN[name])
         source[0] = SHOWN[name].read_text(encoding="utf-8")
     text = re.sub(r"\]\((?:\.\./)?(CONTRIBUTING|CHANGELOG|SECURITY)\.md", lambda m: f"]({m[1].lower()}.md", source[0])
+    text = re.sub(r"\]\((?:\.\./)?gallery/\)", "](gallery/index.rst)", text)
+    text = re.sub(r"\]\((?:\.\./)?gallery/(plot_\w+)\.py", r"](gallery/\1.rst", text)
     source[0] = re.sub(r"\]\(docs/(?=[\w-]+\.md)", "](", text)
+
+
+def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
+    """What pages with formulas load."""
+    if error is None:
+        for path in (path for part in MATHJAX_PARTS for path in MATHJAX.glob(part) if path.is_file()):
+            place = Path(app.outdir, "_static", "mathjax", path.relative_to(MATHJAX))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
 
 
 def setup(app: Sphinx) -> None:
@@ -106,4 +125,6 @@ def setup(app: Sphinx) -> None:
         logging.getLogger(__name__).info("%s is shown but not run: %s is not installed", name, ", ".join(missing))
     reference.write(DOCS / "api")
     app.connect("source-read", read)
+    app.connect("autodoc-skip-member", reference.leave_out)
+    app.connect("build-finished", copy_mathjax)
     app.connect("autodoc-process-docstring", reference.plain, priority=400)  # before napoleon, at 500

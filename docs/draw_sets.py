@@ -64,6 +64,7 @@ PICTURES: dict[str, tuple[sets.ConvexSet, Any, np.ndarray, np.ndarray | None]] =
     "Polytope": (sets.Polytope([[1, 1], [-1, 2], [1, -3], [-2, -1]], [1, 1.4, 1.6, 1.5]), (2,), PLANE, None),
     "VertexHull": (sets.VertexHull([[-1, 0.1], [-0.4, 0.9], [0.6, 0.7], [1, -0.3], [0.1, -0.9]]), (2,), PLANE, None),
     "Product": (sets.Product([sets.L2Ball(0.8), sets.Box(-0.7, 0.7)]), [(2,), (1,)], VIEW, np.eye(3)),
+    "Power": (sets.Power(sets.Box([-0.9], [0.6]), 3), (3, 1), VIEW, np.eye(3)),
     "Shifted": (sets.Shifted(sets.L1Ball(0.8), [0.7, 0.4]), (2,), PLANE, None),
     "Scaled": (sets.Scaled(sets.Knapsack([1.0, 2.0], 1.0, [0.7, 0.4]), 1.6), (2,), PLANE, None),
 }

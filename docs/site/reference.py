@@ -26,6 +26,41 @@ ROOMS = {
     "onesfw.schedules": "Step sizes, averaging weights and batch sizes as functions of the step.",
 }
 
+# What constants are; they have no docstrings.
+CONSTANTS = {
+    "onesfw.linear.CONSTRAINTS": "the sets of linear models by name",
+    "onesfw.linear.DEFAULT_SCHEDULE": "the schedule of linear models unless told otherwise",
+    "onesfw.linear.LOSSES": "the losses of linear models by name",
+    "onesfw.linear.SCHEDULES": "the schedules of linear models by name",
+    "onesfw.algorithms.ALGORITHMS": "recipes by name; each takes a setting first",
+    "onesfw.algorithms.CONVEX": "the name of a setting",
+    "onesfw.algorithms.DR_SUBMODULAR": "the name of a setting",
+    "onesfw.algorithms.KNOWN_SETTINGS": "the names of all settings",
+    "onesfw.algorithms.MAXIMISED": "the settings in which F is maximised",
+    "onesfw.algorithms.NONCONVEX": "the name of a setting",
+    "onesfw.algorithms.NONMONOTONE_DR": "the name of a setting",
+    "onesfw.algorithms.PRESETS": "the theorems' schedules, step and output of 1-SFW by setting",
+    "onesfw.algorithms.SCHEDULES": "the schedules that each recipe knows by name",
+    "onesfw.algorithms.SETTINGS": "the settings that each recipe serves",
+    "onesfw.schedules.ADAPTIVE": "ρ that weighs the drift of the gradient against its noise",
+    "onesfw.schedules.MOST_SAMPLES": "the most samples, and steps, of a run",
+    "onesfw.schedules.Numbers": "the type of the steps that a schedule is asked for: an array",
+    "onesfw.schedules.PRESETS": "pairs of schedules by name",
+}
+
+
+def is_constant(full: str) -> bool:
+    """Whether a name is neither a class nor a function."""
+    thing = getattr(module(full.rpartition(".")[0]), full.rpartition(".")[2])
+    return not (inspect.isclass(thing) or inspect.isfunction(thing))
+
+
+def value(thing: object) -> str:
+    """A constant in a few words: the names of a table, or what it is."""
+    if isinstance(thing, dict):
+        return f"Names: {', '.join(f'``{name}``' for name in thing)}."
+    return f"Value: ``{thing!r}``." if isinstance(thing, str | int | tuple) else ""
+
 
 def module(room: str):
     """The module of a room; `rows` is reached through the package."""
@@ -64,6 +99,11 @@ def plain(app, what, name, thing, options, lines: list[str]) -> None:
             lines[number] = "".join(parts)
 
 
+def leave_out(app, what, name: str, thing, skip: bool, options) -> bool | None:
+    """scikit-learn adds methods such as `set_fit_request` to every estimator, with links that lead nowhere here."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
 def title(text: str, sign: str = "=") -> str:
     return f"{text}\n{sign * len(text)}\n"
 
@@ -77,7 +117,8 @@ def page(full: str, aliases: list[str]) -> str:
     elif inspect.isfunction(thing):
         body = f".. autofunction:: {full}\n"
     else:
-        body = f".. autodata:: {full}\n   :no-value:\n"
+        sentence = CONSTANTS.get(full, "a constant")
+        body = f".. py:data:: {full}\n\n   {sentence[0].upper()}{sentence[1:]}. {value(thing)}\n"
     also = f"Also reached as {', '.join(f'``{alias}``' for alias in aliases)}.\n\n" if aliases else ""
     examples = f".. minigallery:: {full} {' '.join(aliases)}\n   :add-heading: In the gallery\n   :heading-level: -\n"
     return f"{title(name)}\n{body}\n{also}{examples}"
@@ -87,10 +128,12 @@ def room_page(room: str, found: dict[str, str], files: dict[str, str]) -> str:
     """The page of a room: a table of its names, and their pages below it."""
     here = [home for full, home in found.items() if full.rsplit(".", 1)[0] == room]
     own = [home for home in here if home.rsplit(".", 1)[0] == room]
-    rows = "\n".join(f"   {home}" for home in here)
+    rows = "\n".join(f"   {home}" for home in here if not is_constant(home))
+    constant = [home for home in here if is_constant(home)]
+    constants = "\n".join(f"- :py:data:`~{home}`: {CONSTANTS.get(home, 'a constant')}" for home in constant)
     below = "\n".join(f"   {files[home]}" for home in own)
     table = f".. autosummary::\n\n{rows}\n"
-    return f"{title(room)}\n{ROOMS[room]}\n\n{table}\n.. toctree::\n   :hidden:\n\n{below}\n"
+    return f"{title(room)}\n{ROOMS[room]}\n\n{table}\n{constants}\n\n.. toctree::\n   :hidden:\n\n{below}\n"
 
 
 def write(folder: Path) -> None:
@@ -104,8 +147,8 @@ def write(folder: Path) -> None:
         texts[f"{files[full]}.rst"] = page(full, aliases)
     rooms = "\n".join(f"   {room}" for room in ROOMS)
     lines = "\n".join(f"- :doc:`{room}`: {sentence[0].lower()}{sentence[1:]}" for room, sentence in ROOMS.items())
-    intro = "Every public name: its arguments, an example that the tests run, the gallery's examples that use it.\n"
-    texts["index.rst"] = f"{title('Reference')}\n{intro}\n{lines}\n\n.. toctree::\n   :hidden:\n\n{rooms}\n"
+    intro = "Each with its arguments, an example that the tests run, and the examples of the gallery that use it.\n"
+    texts["index.rst"] = f"{title('Every public name')}\n{intro}\n{lines}\n\n.. toctree::\n   :hidden:\n\n{rooms}\n"
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.rst"):
         if old.name not in texts:
