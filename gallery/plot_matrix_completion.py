@@ -2,7 +2,7 @@
 Filling in a matrix
 ===================
 
-*Three quarters of the pixels of a photograph are lost. How much of it does a matrix of low rank bring back, and how is its
+*Three fifths of the pixels of a photograph are lost. How much of it does a matrix of low rank bring back, and how is its
 size chosen?*
 
 ``fw.lowrank.complete`` learns from the known entries alone. It holds out a tenth of them to choose the radius of a
@@ -17,7 +17,7 @@ from sklearn.datasets import load_sample_image
 plt.style.use("onesfw.pictures")
 photograph = load_sample_image("china.jpg").mean(2)[::2, ::2] / 255
 rng = np.random.default_rng(0)
-known = rng.random(photograph.shape) < 0.25
+known = rng.random(photograph.shape) < 0.4
 i, j = np.nonzero(known)
 model = fw.lowrank.complete(i, j, photograph[i, j], photograph.shape)
 print(model)
@@ -31,7 +31,7 @@ figure, panels = plt.subplots(3, 1, figsize=(4.2, 8.4))
 for axes, (title, image) in zip(
     panels,
     {
-        "a quarter of the pixels": np.where(known, photograph, 1.0),
+        "two fifths of the pixels": np.where(known, photograph, 1.0),
         f"filled in, rank {model.rank}": filled,
         "the photograph": photograph,
     }.items(),
