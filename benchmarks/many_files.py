@@ -106,8 +106,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write(folder, options.files, options.rows, options.columns)
-        few = sorted(map(str, (folder / "parts").glob("*.parquet")))[: max(2, options.files // 100)]
-        one_pass("a hundredth", few, max(options.readers), len(few) * options.rows)
+        few = sorted(map(str, (folder / "parts").glob("*.parquet")))[: max(2, options.files // 10)]
+        one_pass("a tenth", few, max(options.readers), len(few) * options.rows)
         before = memory()
         many = {readers: one_pass("many files", folder / "parts", readers, total) for readers in options.readers}
         print(f"memory rose by {memory() - before} MB from {len(few)} files to {options.files}")
