@@ -122,16 +122,19 @@ def in_order(
     function: Callable[..., Result],
     tasks: Sequence[tuple[object, ...]],
     begin: Callable[[int], None] = lambda place: None,
+    n_jobs: int | None = None,
 ) -> Iterator[Result]:
     """function(*task) for each task, in order and as it comes.
 
-    On the user's backend, whose workers are elsewhere (`away`), as many at a time as it has. `begin` hears a task's
+    On the user's backend, as many at a time as it has, or in `n_jobs` threads of this process. `begin` hears a task's
     number before its result is waited for.
     """
-    backend, _ = get_active_backend()
+    backend, _ = get_active_backend(prefer="threads")
     streams = getattr(backend, "supports_return_generator", False)
     # One task at a time: they last seconds, and a worker that dies costs one of them.
-    pool = Parallel(n_jobs=workers(None), batch_size=1, return_as="generator" if streams else "list")
+    pool = Parallel(
+        n_jobs=workers(n_jobs), batch_size=1, return_as="generator" if streams else "list", prefer="threads"
+    )
     calls = [Task(function, task) for task in tasks]
     results = iter(pool(delayed(call)() for call in calls))
     for place, call in enumerate(calls):
