@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 import onesfw as fw
 from onesfw.engine import jobs
 from onesfw.experiments import compare
-from onesfw.sklearn import OneSFWClassifier
+from onesfw.sklearn import OneSFWClassifier, OneSFWClassifierCV, StabilitySelector
 
 BACKENDS = ("threading", "loky", "dask")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short runs, on purpose
@@ -49,7 +49,7 @@ def digits():
 
 
 def linear_work(X, y):
-    """What the linear models offer: a stream, several classes, a search, a path of radii."""
+    """What the linear models offer: a stream, classes, a search, a path of radii, half-samples and folds."""
     classes = np.unique(y)
     streamed = OneSFWClassifier(radius=20.0, n_jobs=2).partial_fit(X, y, classes=classes)
     streamed.partial_fit(X, y)
@@ -59,19 +59,24 @@ def linear_work(X, y):
         OneSFWClassifier(steps=600, tol=None, random_state=0), {"radius": [1.0, 10.0]}, cv=2, refit=False
     ).fit(X, y)
     path = fw.radius_path(X, y == 3, [1.0, 5.0, 10.0], passes=2, n_jobs=2)
+    stable = StabilitySelector(radii=[0.5, 1.0, 2.0], n_pairs=2, random_state=0, n_jobs=2).fit(X, y < 5)
+    chosen = OneSFWClassifierCV(radii=[1.0, 5.0], cv=2, random_state=0, n_jobs=2).fit(X, y < 5)
     return [
         streamed.coef_, fitted.coef_, fitted.intercept_, summed.coef_, search.cv_results_["mean_test_score"],
-        path.coefs.toarray(), path.gap,
+        path.coefs.toarray(), path.gap, stable.selection_probabilities_, chosen.loss_path_, chosen.coef_,
     ]  # fmt: skip
 
 
 def engine_work():
-    """Replicates and a comparison."""
+    """Replicates, a sweep and a comparison."""
     rows = np.random.default_rng(0).normal(0.2, 1.0, (60, 4)).astype(np.float32)
     objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2) / 2, rows)
     runs = fw.minimize(objective, fw.sets.L1Ball(1.0, shape=4), steps=300, replicates=3, key=5)
+    balls = [fw.sets.L1Ball(r, shape=4) for r in (0.1, 1.0)]
+    swept = fw.sweep(objective, balls, steps=200, rows=fw.rows.folds(60, 2), key=5)
     (comparison,) = compare("nqp", algorithms=["one_sfw", "momentum_sfw"], samples=100, seeds=2)
-    return [runs.x, runs.value, runs.trace.gap, *(curve.final for curve in comparison.curves)]
+    swept_arrays = [swept.x, swept.value, swept.validation, swept.gap]
+    return [runs.x, runs.value, runs.trace.gap, *swept_arrays, *(curve.final for curve in comparison.curves)]
 
 
 @pytest.fixture(scope="module")

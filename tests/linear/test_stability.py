@@ -185,6 +185,15 @@ def test_a_result_prints_draws_saves_and_loads(tmp_path):
     (tmp_path / "s.safetensors").write_bytes(b"no")
     with pytest.raises(ValueError, match=r"s\.safetensors"):
         Stability.load(tmp_path / "s.safetensors")
+    forged = (
+        {"pairs": 0}, {"assumption": "x"}, {"threshold": "a"}, {"names": ("a",)}, {"selected": -1.0}, {"columns": 1.5},
+        {"probabilities": found.probabilities + 1}, {"radii": found.radii[::-1]}, {"radii": found.radii[:-1]},
+        {"probabilities": found.probabilities[0]}, {"most_selected": 0},
+    )  # fmt: skip
+    for change in forged:
+        Stability(**{**named.__dict__, **change}).save(tmp_path / "s.safetensors")
+        with pytest.raises(ValueError, match="not a stability selection of this version"):
+            Stability.load(tmp_path / "s.safetensors")
     nothing = Stability(np.ones(1), np.zeros((1, 3)), 0.75, 4, 3, 0.0, None, "none")
     assert str(nothing).startswith("0 of 3 columns")
     nothing.plot()

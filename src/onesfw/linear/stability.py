@@ -175,6 +175,20 @@ class Stability(Shown):
         tensors = {name: np.ascontiguousarray(getattr(self, name), np.float64) for name in ("radii", "probabilities")}
         write_tensors(path, FORMAT, VERSION, content, tensors)
 
+    def check(self) -> None:
+        """Raise ValueError or TypeError where the fields of a file make no sense."""
+        rows, width = self.probabilities.shape
+        sound = rows == len(rising(self.radii.tolist(), 1.0)) and self.probabilities.min() >= 0
+        if not sound or not self.probabilities.max() <= 1 or len(self.names or range(width)) != width:
+            raise ValueError("shapes or shares")
+        whole_number(self.pairs, "pairs", 1)
+        whole_number(self.columns, "columns", 1)
+        choose(self.assumption, ASSUMPTIONS, "assumption")
+        number(self.threshold, "threshold", 0.5, strict=True)
+        number(self.selected, "selected", 0.0)
+        if self.most_selected is not None:
+            whole_number(self.most_selected, "most_selected", 1)
+
     @classmethod
     def load(cls, path: str | Path) -> Stability:
         """Read what `save` wrote.
@@ -187,13 +201,7 @@ class Stability(Shown):
         try:
             names = content.pop("names")
             found = cls(tensors["radii"], tensors["probabilities"], **content, names=names and tuple(names))
-            shape = found.probabilities.shape
-            if len(shape) != 2 or shape[0] != len(found.radii) or len(found.names or [""] * shape[1]) != shape[1]:
-                raise ValueError("shapes")
-            whole_number(found.pairs, "pairs", 1)
-            whole_number(found.columns, "columns", 1)
-            choose(found.assumption, ASSUMPTIONS, "assumption")
-            number(found.threshold, "threshold", 0.5, strict=True)
+            found.check()
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"{path} is not a stability selection of this version of onesfw") from error
         return found
