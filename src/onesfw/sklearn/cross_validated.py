@@ -24,7 +24,7 @@ from onesfw.linear.losses import LOSSES
 from onesfw.linear.radius_folds import GRID, LARGEST, RULES, SMALLEST, Fold, FoldLosses, cross_validate
 from onesfw.linear.stability import rising
 from onesfw.linear.training import Budget
-from onesfw.results.pictures import save_figure
+from onesfw.results.pictures import BLUE, GREY, VERMILION, log_radii, save_figure, styled
 from onesfw.results.show import axes_of
 from onesfw.sklearn.classifier import OneSFWClassifier
 from onesfw.sklearn.linear_base import LinearOneSFW
@@ -128,6 +128,7 @@ class CrossValidated(LinearOneSFW):
             raise ValueError(f"{named('cv')} must make at least two folds, got {len(folds)}")
         return folds
 
+    @styled()
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
         """The mean loss on rows held out against the radius, with a band of one standard error, and each fold's.
 
@@ -141,18 +142,17 @@ class CrossValidated(LinearOneSFW):
         check_is_fitted(self)
         found: FoldLosses = self._losses
         figure, axes = axes_of(ax, (7.0, 4.2))
-        axes.plot(found.radii, found.losses, color="0.8", linewidth=0.8, zorder=1)
+        axes.plot(found.radii, found.losses, color=GREY, alpha=0.5, linewidth=0.6, zorder=1)
         axes.fill_between(
-            found.radii, found.mean - found.stderr, found.mean + found.stderr, color="#0072B2", alpha=0.2, linewidth=0
+            found.radii, found.mean - found.stderr, found.mean + found.stderr, color=BLUE, alpha=0.2, linewidth=0
         )
-        axes.plot(found.radii, found.mean, "o-", color="#0072B2", label="mean over folds, ± 1 standard error")
-        axes.axvline(self.radius_, color="#D55E00", linewidth=1, linestyle=":", label=f"radius {self.radius_:.4g}")
+        axes.plot(found.radii, found.mean, "o-", color=BLUE, label="mean over folds, ± 1 standard error")
+        axes.axvline(self.radius_, color=VERMILION, linewidth=1, linestyle=":", label=f"radius {self.radius_:.4g}")
         if len(found.radii) > 1:
-            axes.set_xscale("log")
+            log_radii(axes)
         axes.set_xlabel("radius of the set")
         axes.set_ylabel(f"mean {LOSSES[self.loss].title}")
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False, fontsize=9)
+        axes.legend()
         if path is not None:
             save_figure(figure, path)
         return figure
