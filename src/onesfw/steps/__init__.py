@@ -1,6 +1,6 @@
 """x_{t+1} = step(x_t, v_t, η_t): how the iterate moves towards a vertex, without drifting in float32."""
 
-from onesfw.steps.continuous_greedy import BelowStep, ContinuousGreedyStep, TwoPhaseStep, first_half
+from onesfw.steps.continuous_greedy import BelowStep, ContinuousGreedyStep, TwoPhaseStep, greedy_steps
 from onesfw.steps.frank_wolfe import FrankWolfeStep, LazyStep, NormalizedStep, SetLike, Step, StepState
 from onesfw.steps.projected_steps import ProjectedStep, SlidingStep
 
@@ -16,5 +16,5 @@ __all__ = [
     "Step",
     "StepState",
     "TwoPhaseStep",
-    "first_half",
+    "greedy_steps",
 ]

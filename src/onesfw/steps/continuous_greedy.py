@@ -52,29 +52,30 @@ class TwoPhaseState(NamedTuple):
 
 
 class TwoPhaseStep(Step):
-    """Continuous greedy in the first half of the steps, x_{t+1} = x_t + v_t/T₁; then x_{t+1} = x_t + (5/T₂)(v_t − x_t).
+    """Continuous greedy in the first quarter of the steps, x_{t+1} = x_t + v_t/T₁; then x_{t+1} = x_t + η_t(v_t − x_t).
 
-    Frank-Wolfe steps go on from where continuous greedy ends. A sum divided by its own weights lies in K at any time.
+    Frank-Wolfe steps of η_t = 4/t, or as much of it as the run thinks right (`Estimator.pace`), go on from where
+    continuous greedy ends. A sum divided by its own weights lies in K at any time.
     """
 
     from_zero: ClassVar[bool] = True
-    speed: ClassVar[float] = 5.0
+    speed: ClassVar[float] = 4.0
 
     def init(self, x: Tree, horizon: int) -> TwoPhaseState:
         zero, dtype = trees.zeros_like(x), trees.dtype_of(x)
-        return TwoPhaseState(zero, zero, jnp.asarray(first_half(horizon), dtype), jnp.zeros((), dtype))
+        return TwoPhaseState(zero, zero, jnp.asarray(greedy_steps(horizon), dtype), jnp.zeros((), dtype))
 
     def point(self, state: TwoPhaseState) -> Tree:
         return jax.tree.map(lambda total: total / state.divisor, state.total)
 
     def weights(self, t: HostArray, eta: HostArray, horizon: int) -> HostArray:
-        """Rows of what v_t adds to the sum, and of the share of the sum that it replaces."""
-        first = first_half(horizon)
-        share = np.where(t <= first, 0.0, min(1.0, self.speed / max(horizon - first, 1)))
-        return np.stack([np.where(t <= first, 1.0, share * first), share], 1)
+        """Rows of 1 and 0 in the first phase, of 0 and η_t in the second."""
+        greedy = t <= greedy_steps(horizon)
+        return np.stack([greedy, np.where(greedy, 0.0, np.minimum(1.0, self.speed / t))], 1)
 
     def advance(self, state: TwoPhaseState, vertex: Tree, weight: Array) -> TwoPhaseState:
-        added, share = weight[0], weight[1]
+        greedy, share = weight[0], weight[1]
+        added = greedy + share * state.divisor
         move = jax.tree.map(lambda v, total: added * v - share * total, vertex, state.total)
         total, lost = trees.compensated_add(state.total, state.lost, move)
         return TwoPhaseState(total, lost, state.divisor, state.mass + added - share * state.mass)
@@ -87,9 +88,9 @@ class TwoPhaseStep(Step):
         return jax.tree.map(divided, state.total)
 
 
-def first_half(horizon: int) -> int:
+def greedy_steps(horizon: int) -> int:
     """T₁, the steps of continuous greedy in a run of two phases."""
-    return max(1, horizon // 2)
+    return max(1, horizon // 4)
 
 
 class BelowStep(ContinuousGreedyStep):
