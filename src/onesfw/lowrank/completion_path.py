@@ -130,12 +130,12 @@ class CompletionPath(Shown):
         axes.set_xscale("log")
         axes.set_xlabel("radius of the ball")
         axes.set_ylabel(f"mean {LOSSES[self.loss].title}")
-        axes.set_title(f"best radius {self.best_radius:.4g}", fontsize=10)
+        axes.set_title(f"best radius {self.best_radius:.4g}", fontsize=10, pad=24)  # the legend stands below it
         ranks = axes.twinx()
         ranks.plot(self.radii, self.rank, "^-", color="#999999", linewidth=1, markersize=4, label="rank (right)")
         ranks.set_ylabel("rank")
         handles = [*axes.get_legend_handles_labels()[0], *ranks.get_legend_handles_labels()[0]]
-        axes.legend(handles=handles, fontsize=8, frameon=False)
+        axes.legend(handles=handles, fontsize=8, frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
         if path is not None:
             save_figure(figure, path)
         return figure
