@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Two workers fit two cores; pass WORKERS=8 on a larger machine.
 WORKERS ?= 2
 
-.PHONY: demo test check slow clean
+.PHONY: demo test check site slow clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,8 +23,17 @@ check: $(VENV)/.installed  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+$(VENV)/.docs: pyproject.toml $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+site: $(VENV)/.docs  ## the pictures, the gallery and the site in out/site; warnings are errors; then its tests in a browser
+	$(BIN)/python docs/site/banner.py
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs $(WORKERS) docs out/site
+	$(BIN)/python -m pytest -q -m site tests/site
+
 slow: $(VENV)/.installed  ## the long statistical tests; their figures are kept in docs/
 	$(BIN)/python -m pytest -q -m slow -s
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) out docs/api docs/gallery

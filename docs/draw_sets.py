@@ -24,7 +24,8 @@ from onesfw.submodular import UniformMatroid
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-FILL, LINE, MARK, FAINT = "#cfe0f3", "#1f4e86", "#d1495b", "#9aa5b1"
+# The colours of src/onesfw/pictures.mplstyle on a transparent ground: readable on light and on dark pages.
+FILL, LINE, MARK, FAINT = ("#2A7FC9", 0.2), "#2A7FC9", "#D1603D", "#767C85"
 PLANE = np.eye(2)
 # Space seen from above and the right: rows are the picture's axes, columns the images of e_1, e_2, e_3.
 VIEW = np.array([[-0.80, 0.92, 0.10], [-0.42, -0.28, 0.95]])
@@ -63,6 +64,7 @@ PICTURES: dict[str, tuple[sets.ConvexSet, Any, np.ndarray, np.ndarray | None]] =
     "Polytope": (sets.Polytope([[1, 1], [-1, 2], [1, -3], [-2, -1]], [1, 1.4, 1.6, 1.5]), (2,), PLANE, None),
     "VertexHull": (sets.VertexHull([[-1, 0.1], [-0.4, 0.9], [0.6, 0.7], [1, -0.3], [0.1, -0.9]]), (2,), PLANE, None),
     "Product": (sets.Product([sets.L2Ball(0.8), sets.Box(-0.7, 0.7)]), [(2,), (1,)], VIEW, np.eye(3)),
+    "Power": (sets.Power(sets.Box([-0.9], [0.6]), 3), (3, 1), VIEW, np.eye(3)),
     "Shifted": (sets.Shifted(sets.L1Ball(0.8), [0.7, 0.4]), (2,), PLANE, None),
     "Scaled": (sets.Scaled(sets.Knapsack([1.0, 2.0], 1.0, [0.7, 0.4]), 1.6), (2,), PLANE, None),
 }
@@ -127,7 +129,7 @@ def draw(name: str, folder: Path) -> None:
     axes.set_aspect("equal")
     axes.axis("off")
     figure.subplots_adjust(0, 0, 1, 1)
-    figure.savefig(folder / f"{name}.png", dpi=100, metadata={"Software": None})
+    figure.savefig(folder / f"{name}.png", dpi=100, transparent=True, metadata={"Software": None})
     plt.close(figure)
 
 

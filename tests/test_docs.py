@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
-LINKED = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+LINKED = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```[ \t]*$", re.M | re.S)
 LINK = re.compile(r"\[[^\]]*\]\(\s*(?P<target>[^)\s]+)")
@@ -94,6 +94,12 @@ def test_the_index_names_every_page():
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     for page in (p for p in PAGES if p.name != "README.md"):
         assert f"({page.relative_to(ROOT / 'docs').as_posix()})" in index, name(page)
+
+
+def test_the_sites_contents_name_every_page():
+    contents = (ROOT / "docs" / "index.rst").read_text(encoding="utf-8").split(".. toctree::", 1)[1]
+    missing = {page.stem for page in PAGES if page.name != "README.md"} - set(contents.split())
+    assert not missing, f"docs/index.rst lists the pages of the site; it lacks {missing}"
 
 
 @pytest.mark.parametrize("page", LINKED, ids=name)

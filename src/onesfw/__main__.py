@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from onesfw.engine.interrupts import INTERRUPTED, end_on_interrupt, keep_interrupts
+from onesfw.engine.interrupts import INTERRUPTED, MESSAGE, end_on_interrupt, keep_interrupts
 
 
 def main() -> None:
@@ -15,6 +15,7 @@ def main() -> None:
 
             command()
     except KeyboardInterrupt:
+        print(MESSAGE, file=sys.stderr)
         sys.exit(INTERRUPTED)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is printed and written: what follows is Python's own end

@@ -76,6 +76,7 @@ main()
 def test_a_program_that_does_not_listen_ends_within_two_seconds(script):
     process = started(script)
     assert process.stdout.readline() == "deaf\n"
+    time.sleep(0.3)  # until it no longer listens
     begun = time.monotonic()
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)

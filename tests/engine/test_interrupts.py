@@ -14,6 +14,14 @@ import onesfw as fw
 from onesfw.engine.interrupts import catch_interrupt, keep_interrupts
 
 
+@pytest.fixture(autouse=True)
+def _pythons_own_handler():
+    """Whatever libraries of other tests have put in its place."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def in_collector():
     """A callback of the garbage collector, as JAX has one, in which a Ctrl-C arrives."""

@@ -25,6 +25,11 @@ knapsack = over_lp(A_ub=[COSTS], b_ub=[2.2], bounds=list(zip(np.zeros(6), CAPS, 
 nested = sets.Product({"a": sets.Simplex(2.0, 3), "b": [sets.L2Ball(1.5, (2, 2)), sets.Box(-1.0, 2.0, ())]})
 
 
+def rows_least(n, least):
+    """The sum over the n rows of d of min ⟨d_i, v⟩ over K."""
+    return lambda d: sum(least(row) for row in d.reshape(n, -1))
+
+
 def nested_least(d):
     return 2 * d[:3].min() - 1.5 * np.linalg.norm(d[3:7]) + min(-d[7], 2 * d[7])
 
@@ -108,6 +113,15 @@ SMALL = [
     ),
     Case("Knapsack slack", sets.Knapsack(np.ones(6), 9), (6,), over_lp(bounds=(0, 1)), nonnegative=True),
     Case("Product", nested, {"a": (3,), "b": [(2, 2), ()]}, nested_least),
+    Case("Power", sets.Power(sets.L1Ball(0.5, 3), 2), (2, 3), rows_least(2, lambda d: -0.5 * np.abs(d).max())),
+    Case(
+        "Power floor",
+        sets.Power(sets.Shifted(sets.Simplex(0.4, 3), 0.2), 4),
+        (4, 3),
+        rows_least(4, lambda d: 0.4 * d.min() + 0.2 * d.sum()),
+        exact_radius=False,
+        nonnegative=True,
+    ),
     Case(
         "Shifted",
         sets.Shifted(sets.Simplex(2.5, 6), OFFSET),

@@ -57,7 +57,8 @@ def test_parameters_of_the_classifier(name):
         model = refused_by_name(lambda options=options: OneSFWClassifier(**options).fit(X, Y), name)
         if model is not None:
             assert np.isfinite(model.coef_).all(), options
-            assert CONSTRAINTS[model.constraint].norm(model.coef_[0]) <= model.radius_ * (1 + 1e-9), options
+            scaled = model.coef_[0] * (1.0 if model.scale_ is None else model.scale_)
+            assert CONSTRAINTS[model.constraint].norm(scaled) <= model.radius_ * (1 + 1e-9), options
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e-8, 1e8, 1e30, 1e150])

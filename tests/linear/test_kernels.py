@@ -302,7 +302,7 @@ def test_agrees_with_the_jax_engine(constraint, set_name, schedule):
             lambda x, row: jnp.logaddexp(0.0, -row[1] * (row[0] @ x)), (matrix.toarray(), targets), indices=order
         ),
         getattr(fw.sets, set_name)(3.0), x0, steps=len(order), evaluate=False,
-        algorithm=fw.one_sfw(schedule=schedule),
+        algorithm=fw.one_sfw(schedule="adaptive" if schedule == "auto" else schedule),
     )  # fmt: skip
     learner = Learner(settings)
     learner.learn(matrix, targets, order=order)

@@ -88,10 +88,10 @@ def test_the_order_of_entries_does_not_matter():
 
 def test_an_entry_given_twice_counts_once_with_its_mean():
     rows, cols, values = planted()
-    once = complete(rows, cols, values, radius=0.5, gap_tol=1e-8)
+    once = complete(rows, cols, values, radius=0.5, gap_tol=1e-6)
     parts = np.concatenate([values, values[:1] + 1.0])
     parts[0] -= 1.0
-    twice = complete(np.append(rows, rows[0]), np.append(cols, cols[0]), parts, radius=0.5, gap_tol=1e-8)
+    twice = complete(np.append(rows, rows[0]), np.append(cols, cols[0]), parts, radius=0.5, gap_tol=1e-6)
     assert twice.entries == once.entries
     assert np.allclose(once.P @ once.Q.T, twice.P @ twice.Q.T, atol=1e-3)
     with pytest.raises(ValueError, match="both signs"):

@@ -14,6 +14,7 @@ from types import FrameType
 AGAIN_SECONDS = 0.05  # after which a dropped KeyboardInterrupt is raised again
 GRACE_SECONDS = 1.0  # in which a command may end by itself after a Ctrl-C
 INTERRUPTED = 130  # the exit code
+MESSAGE = "onesfw: interrupted"
 
 taken = threading.Event()  # a run has the last Ctrl-C for a wish, and ends by itself
 
@@ -96,7 +97,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 def leave() -> None:
     """End the program here and now."""
-    os.write(2, b"onesfw: interrupted\n")
+    os.write(2, f"{MESSAGE}\n".encode())
     os._exit(INTERRUPTED)
 
 

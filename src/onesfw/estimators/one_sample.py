@@ -123,6 +123,9 @@ class OneSample(Estimator):
             increment.gradient,
         )
         d, lost = trees.compensated_add(state.d, state.lost, move)
+        anew = rho >= 1  # forgets d_{t−1} whole: what it rounded away would be all there is where g_t = 0
+        d = jax.tree.map(lambda now, gradient: jnp.where(anew, gradient, now), d, increment.gradient)
+        lost = jax.tree.map(lambda now: jnp.where(anew, 0, now), lost)
         return State(d, lost, segment, baseline, moments)
 
     def pace(self, state: State, weight: Array) -> Array:

@@ -17,7 +17,7 @@ from onesfw.files import Tensors, read_tensors, write_tensors
 from onesfw.linear.constraints import CONSTRAINTS
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.scores import Scores
-from onesfw.results.pictures import save_figure
+from onesfw.results.pictures import BLUE, save_figure, styled
 from onesfw.results.show import Sheet, Shown, axes_of
 from onesfw.trees import HostArray, Json, Rows
 
@@ -220,6 +220,7 @@ class LinearModel(Shown):
         lines.append(("  compiling", f"{record.compile_seconds:.2f}"))
         return lines
 
+    @styled()
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
         """The largest coefficients as bars; with several labels, the largest of any label, a colour a label.
 
@@ -236,7 +237,7 @@ class LinearModel(Shown):
         largest = [j for j in np.argsort(-sizes, kind="stable")[:BARS] if sizes[j] > 0][::-1]
         places = np.arange(len(largest))
         if len(coefs) == 1:
-            axes.barh(places, coefs[0, largest], color="#0072B2")
+            axes.barh(places, coefs[0, largest], color=BLUE)
             axes.set_xlabel("coefficient")
         else:
             strongest = np.abs(coefs[:, largest]).argmax(axis=0)
@@ -250,7 +251,7 @@ class LinearModel(Shown):
         axes.set_yticks(places, [self.feature_name(j) for j in largest], fontsize=8)
         axes.set_ylabel("feature")
         axes.axvline(0.0, color="0.5", linewidth=0.8)
-        axes.set_title(self.title, fontsize=10)
+        axes.set_title(self.title)
         if not largest:
             axes.text(0.5, 0.5, "all coefficients are 0", transform=axes.transAxes, ha="center", color="0.4")
         if path is not None:

@@ -28,7 +28,7 @@ from onesfw.linear.radii import solve_radii
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
 from onesfw.linear.training import Budget, Memory, Progress, Team, fit_in_memory, learn_passes, some
 from onesfw.progress import ProgressBar
-from onesfw.results.pictures import save_figure
+from onesfw.results.pictures import BLUE, GREY, VERMILION, log_radii, save_figure, styled
 from onesfw.results.show import Sheet, Shown, axes_of
 from onesfw.trees import HostArray, Rows
 
@@ -127,6 +127,7 @@ class RadiusPath(Shown):
             for i, (r, t, g, v, e, k) in enumerate(zip(*columns, strict=True))
         ]
 
+    @styled()
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
         """Train and validation loss, with a band of one standard error, and the nonzeros, against the radius.
 
@@ -139,26 +140,24 @@ class RadiusPath(Shown):
         """
         figure, axes = axes_of(ax, (7.0, 4.2))
         low, high = (self.validation_loss + side * self.validation_stderr for side in (-1, 1))
-        axes.fill_between(self.radii, low, high, color="#0072B2", alpha=0.2, linewidth=0)
-        axes.plot(self.radii, self.validation_loss, "o-", color="#0072B2", label="validation, ± 1 standard error")
-        axes.plot(self.radii, self.train_loss, "s--", color="#D55E00", label="training")
+        axes.fill_between(self.radii, low, high, color=BLUE, alpha=0.2, linewidth=0)
+        axes.plot(self.radii, self.validation_loss, "o-", color=BLUE, label="validation, ± 1 standard error")
+        axes.plot(self.radii, self.train_loss, "s--", color=VERMILION, label="training")
         if not self.unsolved.all():
-            axes.axvline(self.best_radius, color="#0072B2", linewidth=1, linestyle=":")
-        axes.set_xscale("log")
+            axes.axvline(self.best_radius, color=BLUE, linewidth=1, linestyle=":")
+        log_radii(axes)
         axes.set_xlabel("radius of the set")
         axes.set_ylabel(f"mean {LOSSES[self.settings.loss].title}")
         axes.set_title(self.title)
-        axes.grid(alpha=0.3)
         counts = axes.twinx()
-        counts.plot(
-            self.radii, self.nonzeros, "^-", color="#999999", linewidth=1, markersize=4, label="nonzeros (right)"
-        )
+        counts.plot(self.radii, self.nonzeros, "^-", color=GREY, linewidth=1, markersize=4, label="nonzeros (right)")
+        counts.grid(False)
         counts.set_ylabel("nonzero coefficients")
         handles = [*axes.get_legend_handles_labels()[0], *counts.get_legend_handles_labels()[0]]
         if ax is None:
-            figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+            figure.legend(handles=handles, loc="outside lower center", ncols=3)
         else:
-            axes.legend(handles=handles, fontsize=8, frameon=False)
+            axes.legend(handles=handles)
         if path is not None:
             save_figure(figure, path)
         return figure

@@ -10,7 +10,7 @@ import numpy as np
 
 from onesfw.files import Tensors, read_tensors, write_tensors
 from onesfw.linear.losses import LOSSES
-from onesfw.results.pictures import picture_ending, save_figure
+from onesfw.results.pictures import BLUE, GREY, log_radii, picture_ending, save_figure, styled
 from onesfw.results.show import Sheet, Shown, axes_of
 from onesfw.trees import HostArray, Json
 
@@ -107,6 +107,7 @@ class CompletionPath(Shown):
         """What was learnt, in one line."""
         return f"{LOSSES[self.loss].title}, {self.held_out:,} entries held out: best radius {self.best_radius:.4g}"
 
+    @styled()
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
         """The validation loss, with a band of one standard error, and the rank against the radius.
 
@@ -124,18 +125,19 @@ class CompletionPath(Shown):
             picture_ending(path)
         figure, axes = axes_of(ax, (7.0, 4.2))
         low, high = (self.validation_loss + side * self.validation_stderr for side in (-1, 1))
-        axes.fill_between(self.radii, low, high, color="#0072B2", alpha=0.2, linewidth=0)
-        axes.plot(self.radii, self.validation_loss, "o-", color="#0072B2", label="validation, ± 1 standard error")
-        axes.axvline(self.best_radius, color="#0072B2", linewidth=1, linestyle=":")
-        axes.set_xscale("log")
+        axes.fill_between(self.radii, low, high, color=BLUE, alpha=0.2, linewidth=0)
+        axes.plot(self.radii, self.validation_loss, "o-", color=BLUE, label="validation, ± 1 standard error")
+        axes.axvline(self.best_radius, color=BLUE, linewidth=1, linestyle=":")
+        log_radii(axes)
         axes.set_xlabel("radius of the ball")
         axes.set_ylabel(f"mean {LOSSES[self.loss].title}")
-        axes.set_title(f"best radius {self.best_radius:.4g}", fontsize=10, pad=24)  # the legend stands below it
+        axes.set_title(f"best radius {self.best_radius:.4g}", pad=24)  # the legend stands below it
         ranks = axes.twinx()
-        ranks.plot(self.radii, self.rank, "^-", color="#999999", linewidth=1, markersize=4, label="rank (right)")
+        ranks.plot(self.radii, self.rank, "^-", color=GREY, linewidth=1, markersize=4, label="rank (right)")
+        ranks.grid(False)
         ranks.set_ylabel("rank")
         handles = [*axes.get_legend_handles_labels()[0], *ranks.get_legend_handles_labels()[0]]
-        axes.legend(handles=handles, fontsize=8, frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        axes.legend(handles=handles, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
         if path is not None:
             save_figure(figure, path)
         return figure

@@ -20,7 +20,7 @@ from onesfw.lowrank.entry_kernels import margins_at
 from onesfw.lowrank.entry_scores import EntryScores, entry_scores
 from onesfw.lowrank.factors import decompose
 from onesfw.lowrank.observed import ENTRY_LOSSES, check_values, indices, triplets
-from onesfw.results.pictures import picture_ending, save_figure
+from onesfw.results.pictures import BLUE, picture_ending, save_figure, styled
 from onesfw.results.show import Sheet, Shown, axes_of
 from onesfw.trees import HostArray, Json, Rows
 
@@ -252,6 +252,7 @@ class LowRank(Shown):
         lines.append(("seconds", f"{self.seconds:.2f}"))
         return lines
 
+    @styled()
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
         """The singular values; beside them the path of radii, where there is one.
 
@@ -275,11 +276,11 @@ class LowRank(Shown):
             self.path.plot(ax=other)
         else:
             figure, axes = axes_of(ax, (6.4, 4.2))
-        axes.bar(np.arange(1, self.rank + 1), self.s, color="#0072B2")
+        axes.bar(np.arange(1, self.rank + 1), self.s, color=BLUE)
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("number")
         axes.set_ylabel("singular value in the norm of the ball")
-        axes.set_title(f"rank {self.rank}, norm {self.norm:.4g} of {self.radius:.4g}", fontsize=10)
+        axes.set_title(f"rank {self.rank}, norm {self.norm:.4g} of {self.radius:.4g}")
         if not self.rank:
             axes.text(0.5, 0.5, "X = 0: the biases alone", transform=axes.transAxes, ha="center", color="0.4")
         if path is not None:

@@ -1,10 +1,11 @@
-"""Pictures of a result: value and gap against samples; and saving any figure, whole or not at all."""
+"""Pictures of a result: value and gap against samples; the style of all pictures; saving any, whole or not at all."""
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,10 +21,22 @@ if TYPE_CHECKING:
 
     from onesfw.results.result import Result
 
+STYLE = "onesfw.pictures"  # src/onesfw/pictures.mplstyle, for `plt.style.use` as well
+# The first two and the last colour of its cycle; by name "C0" they would follow the style of whoever saves the figure.
+BLUE, VERMILION, GREY = "#2A7FC9", "#D1603D", "#767C85"
 ENDINGS = (".png", ".pdf", ".svg")
 BAND = (0.1, 0.9)  # quantiles over replicates
 DECADE = 10.0
 EARLY = 0.1  # a change that is half over in this share of the samples is seen on a log axis only
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the library's style; as a decorator too."""
+    from matplotlib import style
+
+    with style.context(STYLE):
+        yield
 
 
 def picture_ending(path: str | Path) -> str:
@@ -41,6 +54,21 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     picture = io.BytesIO()
     figure.savefig(picture, format=picture_ending(path)[1:], dpi=150)
     write_whole(path, picture.getvalue())
+
+
+def log_radii(axes: Axes) -> None:
+    """A logarithmic x-axis with ticks at 1, 2 and 5 times powers of ten, written in full.
+
+    Radii span a decade or three; matplotlib's own ticks there are few, or run into one another.
+    """
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    low, high = axes.dataLim.intervalx
+    axes.set_xscale("log")
+    if high <= low * DECADE**3:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter("{x:g}")
 
 
 class Panel(NamedTuple):
@@ -64,6 +92,7 @@ class Curve(NamedTuple):
     high: Floats
 
 
+@styled()
 def plot(
     result: Result,
     path: str | Path | None = None,
@@ -84,7 +113,7 @@ def plot(
     if ax is None:
         count = "" if result.replicates is None else f", {result.replicates} replicates"
         name = f"{result.problem}: " if result.problem else ""
-        figure.suptitle(f"{name}{result.algorithm}{count}", fontsize=11)
+        figure.suptitle(f"{name}{result.algorithm}{count}")
     for axes, panel in zip(places, drawn or panels, strict=False):
         draw(axes, result, panel)
     if path is not None:
@@ -97,7 +126,7 @@ def axes_for(ax: Axes | Sequence[Axes] | None, panels: Sequence[Panel]) -> tuple
     if ax is None:
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(5 * len(panels), 4.2), layout="constrained")
+        figure = Figure(figsize=(4.8 * len(panels), 3.8), layout="constrained")
         return figure, list(np.atleast_1d(figure.subplots(1, len(panels))))
     places = list(ax) if isinstance(ax, Sequence | np.ndarray) else [ax]
     figure_of = getattr(places[0], "figure", None) if places else None
@@ -128,7 +157,7 @@ def gap_panel(result: Result) -> Panel:
 
 def draw(axes: Axes, result: Result, panel: Panel) -> None:
     """One panel: the curve, its band, and the returned point where it is not the curve's last."""
-    axes.set_title(panel.title, fontsize=10)
+    axes.set_title(panel.title)
     axes.set_xlabel("samples")
     axes.set_ylabel(panel.label)
     several = result.replicates is not None
@@ -144,15 +173,15 @@ def draw(axes: Axes, result: Result, panel: Panel) -> None:
     if samples.size == 1:
         reach = np.abs([middle - low, high - middle]) if spread else None
         axes.errorbar(
-            samples, middle, yerr=reach, fmt="o", color="C0", capsize=4, label=name + (f", {band}" if spread else "")
+            samples, middle, yerr=reach, fmt="o", color=BLUE, capsize=4, label=name + (f", {band}" if spread else "")
         )
         remark(axes, "one evaluation: every='log' gives a curve")
     else:
-        axes.plot(samples, middle, color="C0", lw=1.6, marker="o", ms=2.5, label=name)
+        axes.plot(samples, middle, color=BLUE, lw=1.6, marker="o", ms=2.5, label=name)
     shown = middle
     returned = float(np.nanmedian(panel.final)) if panel.final is not None and np.isfinite(panel.final).any() else None
     if returned is not None and not several and not math.isclose(returned, float(middle[-1]), rel_tol=1e-6):
-        axes.plot(samples[-1], returned, "*", color="C3", ms=11, label="$x$ returned", zorder=3)
+        axes.plot(samples[-1], returned, "*", color=VERMILION, ms=11, label="$x$ returned", zorder=3)
         shown = np.append(middle, returned)
     if log_helps(shown, panel.positive):
         positive = shown[shown > 0]
@@ -164,20 +193,19 @@ def draw(axes: Axes, result: Result, panel: Panel) -> None:
         if hidden:
             remark(axes, f"{hidden} of {middle.size} evaluations at or below 0 not shown")
     if spread and samples.size > 1:
-        axes.fill_between(samples, low, np.maximum(high, low), color="C0", alpha=0.2, lw=0, label=band)
+        axes.fill_between(samples, low, np.maximum(high, low), color=BLUE, alpha=0.2, lw=0, label=band)
     if changes_early(samples, middle):
         axes.set_xscale("log", nonpositive="mask")
     elif samples.size > 1:
         axes.locator_params(axis="x", nbins=5)
         axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.grid(True, which="major", alpha=0.3)
     if len(axes.get_legend_handles_labels()[0]) > 1:
-        axes.legend(fontsize=9, frameon=False)
+        axes.legend()
 
 
 def remark(axes: Axes, text: str) -> None:
     """A word at the foot of a panel."""
-    axes.text(0.5, 0.03, text, transform=axes.transAxes, ha="center", color="0.4", fontsize=9)
+    axes.text(0.5, 0.03, text, transform=axes.transAxes, ha="center", color="0.4", fontsize="small")
 
 
 def log_helps(shown: Floats, positive: bool) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from onesfw.files import Tensors, read_tensors, write_tensors
-from onesfw.results.pictures import save_figure
+from onesfw.results.pictures import BLUE, VERMILION, log_radii, save_figure, styled
 from onesfw.results.result_file import decode_tree, encode_tree
 from onesfw.results.show import Sheet, Shown, axes_of
 from onesfw.results.status import Status
@@ -69,12 +69,12 @@ class Sweep(Shown):
         >>> import jax.numpy as jnp
         >>> import numpy as np
         >>> import onesfw as fw
-        >>> rows = np.random.default_rng(0).normal(0.3, 1.0, (40, 3))
+        >>> rows = np.random.default_rng(0).normal(0.5, 0.2, (40, 3))
         >>> objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2) / 2, rows)
-        >>> sets = [fw.sets.L2Ball(r, shape=3) for r in (0.1, 0.5, 2.0)]
+        >>> sets = [fw.sets.L2Ball(r, shape=3) for r in (0.1, 0.3, 1.0)]
         >>> found = fw.sweep(objective, sets, steps=300, rows=fw.rows.folds(40, 4))
         >>> found.value.shape, found.best().at
-        ((3, 4, 1), 0.5)
+        ((3, 4, 1), 1.0)
     """
 
     x: Tree
@@ -163,6 +163,7 @@ class Sweep(Shown):
         lines = [f"{count:,} runs: {status}" for status, count in counts.items() if count]
         return "\n".join([*lines, f"{self.seconds:.2f} seconds"])
 
+    @styled()
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
         """Training and validation values against the radius, with bands of one standard error.
 
@@ -181,22 +182,21 @@ class Sweep(Shown):
         figure, axes = axes_of(ax, (7.0, 4.2))
         if not np.isnan(self.validation).all():
             means, errors = self.means
-            axes.fill_between(self.at, means - errors, means + errors, color="#0072B2", alpha=0.2, linewidth=0)
-            axes.plot(self.at, means, "o-", color="#0072B2", label="rows left out, ± 1 standard error")
-            axes.axvline(self.best().at, color="#0072B2", linewidth=1, linestyle=":")
+            axes.fill_between(self.at, means - errors, means + errors, color=BLUE, alpha=0.2, linewidth=0)
+            axes.plot(self.at, means, "o-", color=BLUE, label="rows left out, ± 1 standard error")
+            axes.axvline(self.best().at, color=BLUE, linewidth=1, linestyle=":")
         if not np.isnan(self.value).all():
             runs = self.value.reshape(len(self.at), -1)
             low, high = np.quantile(runs, [0.1, 0.9], axis=1)
-            axes.fill_between(self.at, low, high, color="#D55E00", alpha=0.15, linewidth=0)
-            axes.plot(self.at, runs.mean(1), "s--", color="#D55E00", label="rows learnt, middle 80 % of the runs")
+            axes.fill_between(self.at, low, high, color=VERMILION, alpha=0.15, linewidth=0)
+            axes.plot(self.at, runs.mean(1), "s--", color=VERMILION, label="rows learnt, middle 80 % of the runs")
         if self.at.min() > 0 and self.at.max() > LOG_FROM * self.at.min():
-            axes.set_xscale("log")
+            log_radii(axes)
         axes.set_xlabel(self.parameter)
         axes.set_ylabel("value")
         axes.set_title(f"{self.constraint}: {self.value.size:,} runs of {self.algorithm.split(',')[0]}")
-        axes.grid(alpha=0.3)
         if len(axes.get_legend_handles_labels()[0]) > 1:
-            axes.legend(frameon=False, fontsize=9)
+            axes.legend()
         if path is not None:
             save_figure(figure, path)
         return figure

@@ -3,7 +3,7 @@
 from onesfw.sets.balls import L1Ball, L2Ball, LInfBall, LpBall
 from onesfw.sets.base import ConvexSet, VectorSet
 from onesfw.sets.boxes import Box, Knapsack
-from onesfw.sets.combinators import Product, Scaled, Shifted
+from onesfw.sets.combinators import Power, Product, Scaled, Shifted
 from onesfw.sets.matrices import MatrixSet, NuclearBall, Spectrahedron, SpectralBall
 from onesfw.sets.matroid_polytope import MatroidPolytope
 from onesfw.sets.permutations import Birkhoff, Permutahedron
@@ -27,6 +27,7 @@ __all__ = [
     "NuclearBall",
     "Permutahedron",
     "Polytope",
+    "Power",
     "Product",
     "Scaled",
     "Shifted",

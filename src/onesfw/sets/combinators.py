@@ -1,9 +1,10 @@
-"""Sets made of sets: a product over the parts of a pytree, a shift, a scaling."""
+"""Sets made of sets: a product over the parts of a pytree, a power over rows, a shift, a scaling."""
 
 from __future__ import annotations
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,6 +129,10 @@ class Product(ConvexSet):
         return self.join([lower for lower, _ in boxes]), self.join([upper for _, upper in boxes])
 
     @property
+    def dear(self) -> bool:
+        return any(part.dear for part in self.parts())
+
+    @property
     def diameter(self) -> float:
         """√(Σ diameter²), exact where the parts' are."""
         return math.hypot(*self.sizes("diameter"))
@@ -141,6 +146,110 @@ class Product(ConvexSet):
         """Whether every part is."""
         likes = [None] * len(self.parts()) if like is None else self.split(like)
         return all(part.in_box(low, high, g) for part, g in zip(self.parts(), likes, strict=True))
+
+
+class Power(ConvexSet):
+    """Kⁿ: x holds n members of K along its first axis, as the rows of a matrix.
+
+    lmo(d) = (lmo_K(d_1), …, lmo_K(d_n)), row by row. The cost is n times K's. `Product` is for sets that differ.
+
+    Args:
+        set: K.
+        n: how many, at least 1.
+
+    Raises:
+        TypeError: where set is no set.
+        ValueError: where n is no positive integer.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import onesfw as fw
+        >>> policies = fw.sets.Power(fw.sets.Simplex(shape=3), 2)  # a distribution in each row
+        >>> policies.lmo(jnp.array([[0.0, 1.0, -1.0], [-2.0, 0.0, 0.0]])).tolist()
+        [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+
+    set: ConvexSet
+    n: int = eqx.field(static=True)
+
+    def __init__(self, set: ConvexSet, n: int) -> None:
+        self.set = checked(set, "Power")
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"Power: n must be a positive integer, got {n!r}")
+        self.n = int(n)
+
+    def rows(self, x: Tree) -> Tree:
+        """x, whose leaves have n rows each; raises ValueError where they have not."""
+        x = jax.tree.map(jnp.asarray, x)
+        if any(leaf.ndim == 0 or len(leaf) != self.n for leaf in jax.tree.leaves(x)):
+            raise ValueError(f"Power: x must have {self.n} rows along its first axis, got {trees.describe(x)}")
+        return x
+
+    def row(self, like: Tree) -> Tree:
+        """The first row, zeros for K."""
+        return jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), self.rows(like))
+
+    def repeated(self, row: Tree) -> Tree:
+        """n times the same row."""
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.n, *leaf.shape)), row)
+
+    def lmo(self, d: Tree) -> Tree:
+        """K's oracle on every row."""
+        return jax.vmap(self.set.lmo)(self.rows(d))
+
+    def lmo_memory(self, like: Tree) -> Tree:
+        """K's, for every row."""
+        return self.repeated(self.set.lmo_memory(self.row(like)))
+
+    def lmo_from(self, d: Tree, memory: Tree) -> tuple[Tree, Tree]:
+        """K's vertex and memory for every row."""
+        vertices: Tree
+        vertices, memory = jax.vmap(self.set.lmo_from)(self.rows(d), memory)
+        return vertices, memory
+
+    def template(self) -> Tree | None:
+        """K's, with an axis of length n before it."""
+        template = self.set.template()
+        if template is None:
+            return None
+        return jax.tree.map(
+            lambda shape: (self.n, *shape), template, is_leaf=lambda node: all(isinstance(size, int) for size in node)
+        )
+
+    def without_shape(self) -> str:
+        """K's."""
+        return self.set.without_shape()
+
+    def start(self, like: Tree) -> Tree:
+        """K's start in every row."""
+        return self.repeated(self.set.start(self.row(like)))
+
+    def project(self, y: Tree) -> Tree:
+        """K's projection of every row."""
+        return jax.vmap(self.set.project)(self.rows(y))
+
+    def contains(self, x: Tree, tol: float = 1e-6) -> Array:
+        """Whether K contains every row."""
+        return jnp.all(jax.vmap(lambda row: self.set.contains(row, tol))(self.rows(x)))
+
+    def bounds(self, like: Tree | None = None) -> tuple[Tree, Tree]:
+        """The box around K, n times."""
+        lower, upper = self.set.bounds(self.row(known(self, like)))
+        return self.repeated(lower), self.repeated(upper)
+
+    @property
+    def diameter(self) -> float:
+        """√n · diameter_K."""
+        return math.sqrt(self.n) * self.set.diameter
+
+    @property
+    def radius(self) -> float:
+        """√n · radius_K."""
+        return math.sqrt(self.n) * self.set.radius
+
+    def in_box(self, low: float, high: float, like: Tree | None = None) -> bool:
+        """K's answer."""
+        return self.set.in_box(low, high, None if like is None else self.row(like))
 
 
 class Shifted(ConvexSet):
@@ -219,6 +328,10 @@ class Shifted(ConvexSet):
         """The box around K, shifted."""
         lower, upper = self.set.bounds(known(self, like))
         return self.move(lower), self.move(upper)
+
+    @property
+    def dear(self) -> bool:
+        return self.set.dear
 
     @property
     def diameter(self) -> float:
@@ -309,6 +422,10 @@ class Scaled(ConvexSet):
         """The box around K, scaled."""
         lower, upper = self.set.bounds(like)
         return self.times(lower), self.times(upper)
+
+    @property
+    def dear(self) -> bool:
+        return self.set.dear
 
     @property
     def diameter(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar
 
 import equinox as eqx
@@ -92,7 +93,9 @@ class SetFunction(Function):
         return jnp.zeros((), jnp.int32) if self.sample is None else self.sample(step_key(key, number))
 
     def value_at(self, s: Array, omega: Tree) -> Array:
-        result = self.function(s) if self.sample is None else self.function(s, omega)
+        with warnings.catch_warnings():  # JAX remembers arrays that it met in double precision, and cuts them to s's
+            warnings.filterwarnings("ignore", "Explicitly requested dtype float64", UserWarning)
+            result = self.function(s) if self.sample is None else self.function(s, omega)
         return jnp.asarray(result, s.dtype)
 
     @property

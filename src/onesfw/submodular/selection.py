@@ -11,7 +11,7 @@ import numpy as np
 
 from onesfw.data.table_rows import LeftOut, Rows, pack_rows, row_ending, unpack_rows
 from onesfw.files import Tensors, read_tensors, whole_file, write_tensors
-from onesfw.results.pictures import picture_ending, save_figure
+from onesfw.results.pictures import BLUE, GREY, VERMILION, picture_ending, save_figure, styled
 from onesfw.results.result_file import decode, encode
 from onesfw.results.show import Sheet, Shown
 from onesfw.results.trace import TRACE_FIELDS, Trace
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "onesfw.selection", 1
 SHOWN = 10  # labels of chosen elements that are printed
 WIDTH = 70  # of a printed cell
-MANY, ALL = "#9aa5b1", "#1f4e86"
-MARKED = "#d1495b"
 
 
 @dataclass(frozen=True)
@@ -122,6 +120,7 @@ class Selection(Shown):
         """The table that is printed, and shown in a notebook."""
         return Sheet(heading(self), ("", ""), lines(self), words=2)
 
+    @styled()
     def plot(self, path: str | Path | None = None, ax: Axes | None = None) -> Figure:
         """A map of all rows with the chosen ones marked; where there are no rows, F(x) against samples.
 
@@ -282,24 +281,24 @@ def draw_map(axes: Axes, selection: Selection, points: HostArray) -> None:
     chosen = places[selection.indices]
     alpha = min(1.0, max(0.15, 2_000 / len(places)))
     every = f"{len(places):,} {selection.noun}"
-    axes.scatter(places[:, 0], places[:, 1], s=6, color=MANY, linewidths=0, alpha=alpha, label=every)
-    axes.scatter(chosen[:, 0], chosen[:, 1], s=42, color=MARKED, edgecolors="white", label=f"{len(chosen)} chosen")
+    axes.scatter(places[:, 0], places[:, 1], s=6, color=GREY, linewidths=0, alpha=alpha, label=every)
+    axes.scatter(chosen[:, 0], chosen[:, 1], s=42, color=VERMILION, edgecolors="white", label=f"{len(chosen)} chosen")
     axes.set_xlabel("first principal component")
     axes.set_ylabel("second principal component")
-    axes.set_title(f"{heading(selection)}\ncertified ratio {selection.ratio:.3f}", fontsize=10)
+    axes.set_title(f"{heading(selection)}\ncertified ratio {selection.ratio:.3f}")
     axes.legend()
 
 
 def draw_curve(axes: Axes, selection: Selection) -> None:
     """F(x) against the samples drawn, the value of the set and the upper bound."""
     trace = selection.trace
-    axes.errorbar(trace.samples, trace.value, trace.value_stderr, color=ALL, capsize=2, label="F(x)")
-    axes.axhline(selection.value, color=MARKED, label="the set")
-    axes.axhline(selection.upper_bound, color=MANY, ls="--", label="upper bound on the best")
+    axes.errorbar(trace.samples, trace.value, trace.value_stderr, color=BLUE, capsize=2, label="F(x)")
+    axes.axhline(selection.value, color=VERMILION, label="the set")
+    axes.axhline(selection.upper_bound, color=GREY, ls="--", label="upper bound on the best")
     axes.set_xscale("log")
     axes.set_xlabel("samples")
     axes.set_ylabel("f")
-    axes.set_title(f"{heading(selection)}\ncertified ratio {selection.ratio:.3f}", fontsize=10)
+    axes.set_title(f"{heading(selection)}\ncertified ratio {selection.ratio:.3f}")
     axes.legend()
 
 

@@ -109,7 +109,8 @@ class Problem:
         """A recipe by name, in the problem's setting.
 
         Args:
-            name: one of `onesfw.algorithms.ALGORITHMS`; None for one_sfw.
+            name: one of `onesfw.algorithms.ALGORITHMS`, with a schedule of its own in brackets if it is not to be the
+                default one, as "one_sfw[paper]"; None for one_sfw.
             setting: another setting than the problem's.
 
         Raises:
@@ -119,20 +120,27 @@ class Problem:
             >>> from onesfw import zoo
             >>> zoo.get("sigmoid").algorithm("minibatch_sfw").setting
             'nonconvex'
+            >>> zoo.get("logistic").algorithm("one_sfw[paper]").summary
+            'one_sfw[paper], convex (rho=1/(t-1), eta=1/t)'
         """
         if setting is not None:
             choose(setting, KNOWN_SETTINGS, "setting")
         if name is None:
             return one_sfw(setting or self.setting)
-        if name not in ALGORITHMS:
-            hint = nearest(name, ALGORITHMS) or f"; choose one of {', '.join(ALGORITHMS)}"
+        method, _, schedule = name.removesuffix("]").partition("[")
+        if method not in ALGORITHMS:
+            hint = nearest(method, ALGORITHMS) or f"; choose one of {', '.join(ALGORITHMS)}"
             raise ValueError(f"algorithm: there is no algorithm {name!r}{hint}")
-        recipe = ALGORITHMS[name]
-        if "setting" in inspect.signature(recipe).parameters:
-            return recipe(setting or self.setting)
+        recipe = ALGORITHMS[method]
+        known = inspect.signature(recipe).parameters
+        if schedule and "schedule" not in known:
+            raise ValueError(f"algorithm: {method} has only one schedule; leave [{schedule}] out")
+        options = {"schedule": schedule} if schedule else {}
+        if "setting" in known:
+            return recipe(setting or self.setting, **options)
         if setting is not None:
-            raise ValueError(f"setting: {name} has only one setting; leave it out")
-        return recipe()
+            raise ValueError(f"setting: {method} has only one setting; leave it out")
+        return recipe(**options)
 
     def over(self, set_name: str | None = None, radius: float | None = None) -> Problem:
         """The problem over another set of the same shape, or over its own set with another radius.

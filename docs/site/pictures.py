@@ -1,0 +1,92 @@
+"""Every picture of the site twice, for light and for dark pages; and the scraper that does so for the gallery."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.collections import Collection
+from matplotlib.colors import to_rgba_array
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+
+INK, PAPER = 0.15, 1.0  # brightness of the style's ink and of its paper
+NIGHT_INK, NIGHT_PAPER = np.array([228, 232, 240]) / 255, np.array([19, 20, 22]) / 255
+GREY = 0.09  # channels this close together are no colour
+# What is painted on an artist, by the names of its getters and setters.
+PAINTS = {
+    Text: ("color",),
+    Line2D: ("color", "markerfacecolor", "markeredgecolor"),
+    Patch: ("facecolor", "edgecolor"),
+    Collection: ("facecolor", "edgecolor"),
+}
+
+
+def at_night(colours: np.ndarray) -> np.ndarray:
+    """Ink becomes light, paper dark, greys between them; what has a colour keeps it."""
+    night = colours.copy()
+    channels = colours[:, :3]
+    grey = np.ptp(channels, axis=1) < GREY
+    share = np.clip((channels.mean(1) - INK) / (PAPER - INK), 0.0, 1.0)[:, None]
+    night[grey, :3] = ((1 - share) * NIGHT_INK + share * NIGHT_PAPER)[grey]
+    return night
+
+
+def darken(artist: Artist) -> None:
+    """Repaint one artist for a dark page."""
+    if isinstance(artist, Text):
+        for part in (artist.get_bbox_patch(), getattr(artist, "arrow_patch", None)):
+            if part is not None:
+                darken(part)
+    for kind, paints in PAINTS.items():
+        if not isinstance(artist, kind) or (kind is Collection and artist.get_array() is not None):
+            continue
+        before = {paint: getattr(artist, f"get_{paint}")() for paint in paints}  # all of them: some follow others
+        for paint, colour in before.items():
+            if isinstance(colour, str) and colour in ("none", "auto"):
+                continue
+            after = at_night(to_rgba_array(colour))
+            if len(after):
+                getattr(artist, f"set_{paint}")(after if kind is Collection else tuple(after[0]))
+
+
+def described(figure: Figure) -> str:
+    """A picture in words: the titles of its panels, or what is drawn against what."""
+    words = [axes.get_title() or f"{axes.get_ylabel()} against {axes.get_xlabel()}".strip() for axes in figure.axes]
+    return " ".join("; ".join(word for word in words if word != "against").split()) or "the figure of this example"
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write `path`, and the same picture for dark pages beside it, with `-dark` in its name."""
+    quiet = {"metadata": {"Software": None}}  # the bytes do not tell matplotlib's version
+    figure.savefig(path, facecolor="white", **quiet)
+    for artist in figure.findobj():
+        darken(artist)
+    figure.savefig(dark(path), facecolor=tuple(NIGHT_PAPER), **quiet)
+
+
+def dark(path: Path) -> Path:
+    """The name of a picture's dark twin."""
+    return path.with_name(f"{path.stem}-dark{path.suffix}")
+
+
+def directive(path: str, alt: str, pages: str) -> str:
+    """One picture in reStructuredText, for light or dark pages only."""
+    return f".. image:: /{path}\n   :alt: {alt}\n   :class: sphx-glr-single-img only-{pages}\n"
+
+
+def scrape(block, block_vars, gallery_conf) -> str:
+    """The figures that a block of an example has drawn, as sphinx-gallery asks a scraper for them."""
+    source = Path(gallery_conf["src_dir"])
+    lines = []
+    for number, place in zip(plt.get_fignums(), block_vars["image_path_iterator"], strict=False):
+        figure = plt.figure(number)
+        alt = described(figure)
+        path = Path(place)
+        save(figure, path)
+        for twin, pages in ((path, "light"), (dark(path), "dark")):
+            lines.append(directive(twin.relative_to(source).as_posix(), alt, pages))
+    plt.close("all")
+    return "\n".join(lines)
