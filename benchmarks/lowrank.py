@@ -1,6 +1,6 @@
 """Matrix completion: errors on real ratings, time to a gap, paths, rivals, and a large generated matrix; one core.
 
-    python benchmarks/lowrank.py flixster   # test RMSE and rank of `complete`, and those of rivals where they install
+    python benchmarks/lowrank.py flixster [rival]   # test RMSE and rank of `complete`, and of rivals where they install
     python benchmarks/lowrank.py jester
     python benchmarks/lowrank.py gap        # seconds to a relative gap of 1e-3 against plain Frank-Wolfe to 1e-2
     python benchmarks/lowrank.py path       # twenty radii against one cold fit
@@ -100,7 +100,7 @@ def ours(train: Ratings, test: Ratings, shape: tuple[int, int], keys: int) -> No
         )
 
 
-def rivals(train: Ratings, test: Ratings, shape: tuple[int, int]) -> None:
+def rivals(train: Ratings, test: Ratings, shape: tuple[int, int], only: str) -> None:
     """Each at its defaults, and tuned on a tenth of the training entries; predictions clipped to the range."""
     bounds = (float(train[2].min()), float(train[2].max()))
     held = np.random.default_rng(1).random(len(train[2])) < 0.1
@@ -115,6 +115,8 @@ def rivals(train: Ratings, test: Ratings, shape: tuple[int, int]) -> None:
     ):
         name = str(name).splitlines()[0]
         package = name.split()[0]
+        if not name.startswith(only):
+            continue
         reference = run is soft_impute
         if not reference and installed({"scikit-surprise": "surprise"}.get(package, package)) is None:
             continue
@@ -201,8 +203,8 @@ def soft_impute(train: Ratings, test: Ratings, shape: tuple[int, int], choice: t
         sparse = scipy.sparse.csr_array((rest - known, place), shape=shape)
         whole = LinearOperator(
             shape,
-            matvec=lambda v, Z=sparse, U=U, s=s, Vt=Vt: Z @ v + U @ (s * (Vt @ v)),
-            rmatvec=lambda v, Z=sparse, U=U, s=s, Vt=Vt: Z.T @ v + Vt.T @ (s * (U.T @ v)),
+            matvec=lambda v, Z=sparse, U=U, s=s, Vt=Vt: Z @ v.ravel() + U @ (s * (Vt @ v.ravel())),
+            rmatvec=lambda v, Z=sparse, U=U, s=s, Vt=Vt: Z.T @ v.ravel() + Vt.T @ (s * (U.T @ v.ravel())),
         )
         before = s
         u, values, vt = svds(whole, min(40, max(int((s > 0).sum()) + 5, 6)), random_state=0)
@@ -392,7 +394,7 @@ def main() -> None:
     print(f"{part}, {version('numba')}")
     if part == "flixster":
         ours(*flixster(), keys=3)
-        rivals(*flixster())
+        rivals(*flixster(), only=sys.argv[2] if len(sys.argv) > 2 else "")
     elif part == "jester":
         ours(*jester(), keys=1)
     elif part == "large":
