@@ -12,9 +12,10 @@ quantile of a disease's progression, which one patient in ten exceeds. The pinba
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
-import onesfw as fw
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
+
+import onesfw as fw
 
 plt.style.use("onesfw.pictures")
 data = load_diabetes()
@@ -45,8 +46,8 @@ found.plot(ax=axes)
 # %%
 # The answer
 # ----------
-# Thirty runs, one program to compile. ``found.x`` holds all of them, so that the folds also tell how sure each slope is:
-# below, at the best radius, one dot a fold.
+# Thirty runs, one program to compile. ``found.x`` holds all of them, so that the folds also tell how sure each slope
+# is: below, at the best radius, one dot a fold.
 
 best = found.best()
 slopes = found.x["slopes"][best.number, :, 0]
@@ -61,5 +62,8 @@ axes.set_xlabel("slope, standard deviations of y per one of the column")
 levels = found.x["level"][best.number, :, 0]
 left_out = [np.setdiff1d(np.arange(len(y)), rows) for rows in fw.rows.folds(len(y), 5)]
 above = np.concatenate([y[o] > X[o] @ s + c for o, s, c in zip(left_out, slopes, levels, strict=True)])
-print(f"radius {best.at:g}: {above.mean():.1%} ± {above.std() / np.sqrt(above.size):.1%} of the patients left out ", end="")
+print(
+    f"radius {best.at:g}: {above.mean():.1%} ± {above.std() / np.sqrt(above.size):.1%} of the patients left out ",
+    end="",
+)
 print("are above their forecast; 10 % should be")
