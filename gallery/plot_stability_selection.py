@@ -32,8 +32,8 @@ print(f"stable: {[data.feature_names[column] if column < REAL else 'shuffled' fo
 print(f"of these at most {selector.false_selections_:.2f} are false, in expectation")
 
 # %%
-# How often each column is chosen, as the ball grows; a half-sample may choose only so many, and then stops. Real columns
-# stand out, shuffled ones stay below the threshold.
+# How often each column is chosen, as the ball grows; a half-sample may choose only so many, and then stops. Real
+# columns stand out, shuffled ones stay below the threshold.
 
 figure, axes = plt.subplots(figsize=(5.4, 4.4))
 shares = 100 * selector.selection_probabilities_
