@@ -71,6 +71,9 @@ def bootstrap(n: int, times: int = 1000, *, key: Key = 0) -> list[HostArray]:
     Returns:
         Arrays of n row numbers, rising, some of them several times.
 
+    Raises:
+        TypeError, ValueError: where a number is no whole number or too small, or the key is none.
+
     Example:
         >>> import onesfw as fw
         >>> first, second = fw.rows.bootstrap(100, 2)

@@ -69,12 +69,12 @@ class Sweep(Shown):
         >>> import jax.numpy as jnp
         >>> import numpy as np
         >>> import onesfw as fw
-        >>> rows = np.random.default_rng(0).normal(0.3, 1.0, (40, 3))
+        >>> rows = np.random.default_rng(0).normal(0.5, 0.2, (40, 3))
         >>> objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2) / 2, rows)
-        >>> sets = [fw.sets.L2Ball(r, shape=3) for r in (0.1, 0.5, 2.0)]
+        >>> sets = [fw.sets.L2Ball(r, shape=3) for r in (0.1, 0.3, 1.0)]
         >>> found = fw.sweep(objective, sets, steps=300, rows=fw.rows.folds(40, 4))
         >>> found.value.shape, found.best().at
-        ((3, 4, 1), 0.5)
+        ((3, 4, 1), 1.0)
     """
 
     x: Tree
