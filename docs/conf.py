@@ -15,6 +15,7 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS / "site"))
 
+import pictures  # noqa: E402
 import reference  # noqa: E402
 
 project = "onesfw"
@@ -124,6 +125,7 @@ def setup(app: Sphinx) -> None:
     for name, missing in SKIPPED.items():
         logging.getLogger(__name__).info("%s is shown but not run: %s is not installed", name, ", ".join(missing))
     reference.write(DOCS / "api")
+    app.connect("builder-inited", pictures.crop_thumbnails, priority=900)  # after the gallery has been made
     app.connect("source-read", read)
     app.connect("autodoc-skip-member", reference.leave_out)
     app.connect("build-finished", copy_mathjax)

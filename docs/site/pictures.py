@@ -1,5 +1,6 @@
 """Every picture of the site twice, for light and for dark pages; and the scraper that does so for the gallery."""
 
+import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -11,10 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
+from PIL import Image
 
 INK, PAPER = 0.15, 1.0  # brightness of the style's ink and of its paper
 NIGHT_INK, NIGHT_PAPER = np.array([228, 232, 240]) / 255, np.array([19, 20, 22]) / 255
 GREY = 0.09  # channels this close together are no colour
+THUMBNAIL = (400, 280)  # pixels
 # What is painted on an artist, by the names of its getters and setters.
 PAINTS = {
     Text: ("color",),
@@ -90,3 +93,18 @@ def scrape(block, block_vars, gallery_conf) -> str:
             lines.append(directive(twin.relative_to(source).as_posix(), alt, pages))
     plt.close("all")
     return "\n".join(lines)
+
+
+def crop_thumbnails(app) -> None:
+    """The small picture of an example is the upper part of its first figure, as wide as can be: letters stay large."""
+    width, height = THUMBNAIL
+    images = Path(app.srcdir, "gallery", "images")
+    for first in images.glob("*_001.png"):
+        small = images / "thumb" / re.sub(r"_001\.png$", "_thumb.png", first.name)
+        if small.exists():
+            with Image.open(first) as picture:
+                scale = width / picture.width
+                whole = picture.convert("RGB").resize((width, round(scale * picture.height)), Image.Resampling.LANCZOS)
+            cut = Image.new("RGB", (width, height), "white")
+            cut.paste(whole, (0, max(0, (height - whole.height) // 2)))
+            cut.save(small)
