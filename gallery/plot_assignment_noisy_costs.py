@@ -63,6 +63,8 @@ for place, (risk, plan) in enumerate(zip(risks, plans, strict=True)):
     axes.plot(*orders.T, "o", color="C4", markersize=8)
     axes.set(title=f"λ = {risk}: {totals.mean():.1f} min on average, std {totals.std():.1f}", aspect="equal")
     panels[2].hist(totals, np.linspace(40, 140, 60), histtype="step", color=f"C{place}", label=f"λ = {risk}")
-    print(f"λ = {risk}: mean {totals.mean():.2f} ± {totals.std() / 141:.2f}, 95 % of the days below {np.quantile(totals, 0.95):.1f}")
+    print(
+        f"λ = {risk}: mean {totals.mean():.2f} ± {totals.std() / 141:.2f}, 95 % of the days below {np.quantile(totals, 0.95):.1f}"
+    )
 panels[2].set(xlabel="minutes of all couriers on one day", ylabel="days of 20,000")
 panels[2].legend()

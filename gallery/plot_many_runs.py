@@ -61,5 +61,8 @@ axes.set_xlabel("slope, standard deviations of y per one of the column")
 levels = found.x["level"][best.number, :, 0]
 left_out = [np.setdiff1d(np.arange(len(y)), rows) for rows in fw.rows.folds(len(y), 5)]
 above = np.concatenate([y[o] > X[o] @ s + c for o, s, c in zip(left_out, slopes, levels, strict=True)])
-print(f"radius {best.at:g}: {above.mean():.1%} ± {above.std() / np.sqrt(above.size):.1%} of the patients left out ", end="")
+print(
+    f"radius {best.at:g}: {above.mean():.1%} ± {above.std() / np.sqrt(above.size):.1%} of the patients left out ",
+    end="",
+)
 print("are above their forecast; 10 % should be")

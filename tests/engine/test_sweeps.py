@@ -76,7 +76,8 @@ def test_runs_that_go_together_in_one_kernel(monkeypatch):
 
 def test_a_radius_inside_of_a_product_is_called_by_its_part():
     sets = [
-        fw.sets.Product({"slopes": fw.sets.L1Ball(r, shape=2), "level": fw.sets.Box(-1.0, 1.0, shape=())}) for r in RADII
+        fw.sets.Product({"slopes": fw.sets.L1Ball(radius, shape=2), "level": fw.sets.Box(-1.0, 1.0, shape=())})
+        for radius in RADII
     ]
     assert sweep_checks.told_apart(sets)[1] == "radius of slopes"
     assert sweep_checks.told_apart([fw.sets.Shifted(ball, np.ones(3)) for ball in balls()])[1] == "radius"
