@@ -5,16 +5,17 @@ Sparse logistic regression from a stream
 *Rows arrive once and cannot be kept. How good is a sparse model after so many of them, and does it find the columns
 that matter?*
 
-A stream of clicks, say: 50,000 columns, 40 nonzeros a row, 30 columns that matter. Each row is learnt when it arrives and
-then forgotten; ``partial_fit`` keeps ‖x‖₁ ≤ radius at every moment and costs the row's nonzeros.
+A stream of clicks, say: 50,000 columns, 40 nonzeros a row, 30 columns that matter. Each row is learnt when it arrives
+and then forgotten; ``partial_fit`` keeps ‖x‖₁ ≤ radius at every moment and costs the row's nonzeros.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse
-from onesfw.sklearn import OneSFWClassifier
 from scipy.special import expit
 from sklearn.metrics import log_loss
+
+from onesfw.sklearn import OneSFWClassifier
 
 plt.style.use("onesfw.pictures")
 COLUMNS, NONZEROS, RELEVANT = 50_000, 40, 30
@@ -59,8 +60,8 @@ for stream in range(4):
 # %%
 # The answer
 # ----------
-# The loss above the least possible one falls about as one over the rows, from some thousands on, and the right columns are
-# found. Most of the 50,000 coefficients have never been touched.
+# The loss above the least possible one falls about as one over the rows, from some thousands on, and the right
+# columns are found. Most of the 50,000 coefficients have never been touched.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 6.0), sharex=True)
 for axes, values in ((top, excess), (bottom, found)):
