@@ -1,10 +1,11 @@
 """one_sfw(oracle="lazy") on sets whose oracle is dear: calls and error beside those of the oracle at every step.
 
-    python benchmarks/lazy_oracle.py [Birkhoff] [Polytope] [--steps 4000] [--seeds 2]
+    python benchmarks/lazy_oracle.py [Birkhoff] [Polytope] [NuclearBall] [SpectralBall] [--steps 4000] [--seeds 2]
 
 F(x) = ½‖x − y‖² with noise in its gradient: (1 + w/2)(x − y) + σz entry by entry, w signs and z normal. Birkhoff:
 50 × 50, the optimum a mean of five permutations. Polytope: 500 variables between −2 and 2 under 60 inequalities, 30 of
-them active at the optimum. Both optima are known by construction. Limits: a fifth of the calls, 1.3 times the error.
+them active at the optimum. The balls hold 30 × 40 matrices; the optimum has rank 5, or 10 singular values at the
+bound. All optima are known by construction. Limits for the first two: a fifth of the calls, 1.3 times the error.
 """
 
 from __future__ import annotations
@@ -56,14 +57,38 @@ def polytope(rng: np.random.Generator) -> tuple[fw.sets.ConvexSet, np.ndarray, n
     return fw.sets.Polytope(normals, np.ones(rows), bounds=(-2, 2)), p + pull, p, 0.2
 
 
+def bases(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal u and v, in columns: 30 of each."""
+    return np.linalg.qr(rng.standard_normal((30, 30)))[0], np.linalg.qr(rng.standard_normal((40, 30)))[0]
+
+
+def nuclear(rng: np.random.Generator) -> tuple[fw.sets.ConvexSet, np.ndarray, np.ndarray, float]:
+    """The set, y, the optimum and σ."""
+    u, v = bases(rng)
+    p = (u[:, :5] * 3.0 * rng.dirichlet(np.full(5, 5.0))) @ v[:, :5].T
+    pull = np.where(np.arange(30) < 5, 0.5, rng.uniform(0.0, 0.4, 30))
+    return fw.sets.NuclearBall(3.0, shape=(30, 40)), p + (u * pull) @ v.T, p, 0.05
+
+
+def spectral(rng: np.random.Generator) -> tuple[fw.sets.ConvexSet, np.ndarray, np.ndarray, float]:
+    """The set, y, the optimum and σ."""
+    u, v = bases(rng)
+    p = (u * np.where(np.arange(30) < 10, 1.0, rng.uniform(0.0, 0.8, 30))) @ v.T
+    pull = np.where(np.arange(30) < 10, rng.uniform(0.2, 1.0, 30), 0.0)
+    return fw.sets.SpectralBall(1.0, shape=(30, 40)), p + (u * pull) @ v.T, p, 0.2
+
+
+PROBLEMS = {"Birkhoff": birkhoff, "Polytope": polytope, "NuclearBall": nuclear, "SpectralBall": spectral}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sets", nargs="*", default=["Birkhoff", "Polytope"])
+    parser.add_argument("sets", nargs="*", default=list(PROBLEMS))
     parser.add_argument("--steps", type=int, default=4_000)
     parser.add_argument("--seeds", type=int, default=2)
     asked = parser.parse_args()
     for name in asked.sets:
-        constraint, target, p, sigma = {"Birkhoff": birkhoff, "Polytope": polytope}[name](np.random.default_rng(1))
+        constraint, target, p, sigma = PROBLEMS[name](np.random.default_rng(1))
         objective, best = noisy(target, sigma), np.sum((p - target) ** 2) / 2
         for schedule in ("tuned", "auto"):
             errors, calls = {}, {}

@@ -1,6 +1,7 @@
 """One model from shards against one learner: F − F* after equal passes, on real data; random and skewed shards.
 
-    ONESFW_DATA=… python benchmarks/shards.py [a9a covtype news20] [--seeds 2] [--passes 20] [--most-rows 60000]
+    ONESFW_DATA=… python benchmarks/shards.py [a9a covtype news20] [--seeds 2] [--first-seed 0] [--passes 20]
+        [--most-rows 60000]
 
 F* is of a polished model with a gap of at most 1e-9. Skewed: of a shard's rows 80 % have one label. The last
 columns are ratios to one learner's F − F*, means over the seeds.
@@ -29,13 +30,14 @@ def load(name: str, most: int) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
     """A data set, rows of length 1, the most frequent class against the rest; a sample of the large one."""
     if name != "covtype":
         return real(name)
-    import io
     import lzma
     import os
     from pathlib import Path
 
+    from pyarrow import csv
+
     with lzma.open(Path(os.environ["ONESFW_DATA"]) / "covtype.csv.xz") as file:
-        table = np.loadtxt(io.TextIOWrapper(file), delimiter=",", skiprows=1, dtype=np.float32)
+        table = np.column_stack([column.to_numpy() for column in csv.read_csv(file)]).astype(np.float32)
     table = table[np.random.default_rng(0).permutation(len(table))[:most]]
     X = table[:, :-1] / np.maximum(np.abs(table[:, :-1]).max(axis=0), 1e-9)
     return scipy.sparse.csr_matrix(X.astype(np.float64)), np.where(table[:, -1] == 2, 1.0, -1.0)
@@ -65,10 +67,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="*", default=["a9a", "covtype", "news20"])
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--passes", type=int, default=20)
     parser.add_argument("--most-rows", type=int, default=60_000, help="of covtype, drawn from all of them")
     parser.add_argument("--rounds", type=int, nargs="+", default=[1_000])
     options = parser.parse_args()
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     for name in options.data:
         matrix, y = load(name, options.most_rows)
         data = as_examples(matrix, y)
@@ -79,7 +83,7 @@ def main() -> None:
             return float(evaluate(settings, data, coef).value[0]) - best
 
         alone = []
-        for seed in range(options.seeds):
+        for seed in seeds:
             learner, rng = Learner(settings), np.random.default_rng([seed, 99])
             for _ in range(options.passes):
                 learner.learn_examples(data, rng.permutation(data.size))
@@ -89,7 +93,7 @@ def main() -> None:
             for count in counts:
                 for rows in options.rounds:
                     errors = []
-                    for seed in range(options.seeds):
+                    for seed in seeds:
                         parts = [
                             RowShard(number, as_examples(matrix[part], y[part]), seed)
                             for number, part in enumerate(split(y, count, how, seed))

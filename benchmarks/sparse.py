@@ -1,11 +1,12 @@
 """The sparse engine against its field: time a step, time to an accuracy, and losses without tuning.
 
-    python benchmarks/sparse.py [speed] [schedules] [accuracy] [real] [polish] [intercept] [path] [choice]
+    python benchmarks/sparse.py [speed] [schedules] [accuracy] [real] [polish] [intercept] [path] [choice] [defaults]
+                                [NAME…]
 
 Everything runs on one core, in one process, warm-up and compilation outside the clock. Generated data: n = 50,000, 70
-nonzeros a row, power-law columns, unit rows. `real` and what
-follows it need the folder ONESFW_DATA. Packages that are not installed are
-named and left out (pip install onesfw[benchmarks] brings them).
+nonzeros a row, power-law columns, unit rows. `real` and what follows it need the folder ONESFW_DATA; names of data sets
+there restrict `polish` and `path` to them. Packages that are not installed are named and left out (pip install
+onesfw[benchmarks] brings them).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from sklearn.linear_model import SGDClassifier
 from sparse_accuracy import accuracy, copt_runner
 from sparse_common import LOGISTIC, ROWS, as_examples, installed, passes, seconds, version
 from sparse_data import generated
+from sparse_defaults import defaults
 from sparse_polish import choice, path, polished, with_intercept
 from sparse_real import real_data
 from threadpoolctl import threadpool_limits
@@ -74,7 +77,7 @@ def speed() -> None:
         reference = medians[SGD]
         ours[columns] = medians["auto"]
         cells = ", ".join(f"{name} {value:.2f}" for name, value in medians.items())
-        print(f"   d = {columns:>10,}: {cells};  default/SGD = {medians['adaptive'] / reference:.2f}")
+        print(f"   d = {columns:>10,}: {cells};  default/SGD = {medians['auto'] / reference:.2f}")
     print(f"   growth of the default from d = 10,000 to 10,000,000: {ours[10_000_000] / ours[10_000]:.2f} times")
     matrix, labels = generated(ROWS, 47_000)
     data = as_examples(matrix, labels)
@@ -141,7 +144,7 @@ def schedules() -> None:
         print(f"   {radius:>8g}" + "".join(f"{value:>11.5f}{'*' if value == best else ' '}" for value in values))
 
 
-PARTS = {
+PARTS: dict[str, Callable[..., None]] = {
     "speed": speed,
     "schedules": schedules,
     "accuracy": accuracy,
@@ -150,6 +153,7 @@ PARTS = {
     "intercept": with_intercept,
     "path": path,
     "choice": choice,
+    "defaults": defaults,
 }
 
 if __name__ == "__main__":
@@ -157,5 +161,9 @@ if __name__ == "__main__":
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with threadpool_limits(1):
-        for part in sys.argv[1:] or PARTS:
-            PARTS[part]()
+        names = tuple(word for word in sys.argv[1:] if word not in PARTS)
+        for part in [word for word in sys.argv[1:] if word in PARTS] or PARTS:
+            if part in ("polish", "path") and names:
+                PARTS[part](names)
+            else:
+                PARTS[part]()

@@ -83,6 +83,7 @@ sphinx_gallery_conf = {
     "doc_module": ("onesfw",),
     "backreferences_dir": "gallery/backreferences",
     "image_scrapers": ("pictures.scrape",),
+    "capture_repr": ("_repr_html_",),  # a block may end with axes.legend()
     "reset_modules": ("matplotlib",),
     "within_subsection_order": "FileNameSortKey",
     "show_memory": False,

@@ -6,58 +6,77 @@ A budget over channels
 what would more money buy?*
 
 Channel i at intensity :math:`x_i \in [0, 1]` costs :math:`c_i x_i` and reaches customer z with probability
-:math:`p_{zi} x_i`. The share of customers reached at least once is :math:`E_z[1 - \prod_i (1 - p_{zi} x_i)]`: neither convex
-nor concave, but DR-submodular. What a channel adds falls with what is already spent.
+:math:`p_{zi} x_i`. The share of customers who are reached, :math:`F(x) = E_z[1 - \prod_i (1 - p_{zi} x_i)]`, is neither
+convex nor concave, but monotone and DR-submodular: the more is spent, the less a channel adds.
 """
 
+import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import onesfw as fw
 
 plt.style.use("onesfw.pictures")
-CHANNELS, CUSTOMERS = 24, 3_000
+CHANNELS, CUSTOMERS = 20, 3_000
 rng = np.random.default_rng(0)
-taste, place = rng.normal(size=(CUSTOMERS, 2)), rng.normal(size=(CHANNELS, 2))
-place[:8] = 0.3 * place[:8]  # eight channels court the same middle of the crowd
-near = np.exp(-((taste[:, None] - place) ** 2).sum(2))
-reach = (near * rng.uniform(0.5, 1.0, CHANNELS)).astype(np.float32)
-costs = rng.uniform(0.5, 2.0, CHANNELS)
+segment = rng.choice(5, CUSTOMERS, p=[0.4, 0.15, 0.15, 0.15, 0.15])
+audience = np.r_[np.zeros(10, int), np.arange(10) % 5]  # ten channels and two more court the largest segment
+reach = np.where(segment[:, None] == audience, 0.6, 0.04) * rng.uniform(0.5, 1.0, (CUSTOMERS, CHANNELS))
+costs = rng.uniform(0.5, 1.5, CHANNELS)
 
 
 def reached(x, p):
     return 1.0 - jnp.prod(1.0 - p * x)
 
 
-objective = fw.FiniteSum(reached, reach)
-
-
-def share(x):
-    return 1 - np.prod(1 - reach * x, axis=1).mean()
+objective = fw.FiniteSum(reached, reach.astype(np.float32))
+share = jax.jit(lambda x: jnp.mean(jax.vmap(reached, (None, 0))(x, reach)))
 
 
 def best_ratio_first(budget):
-    """Fill channels in the order of what each reaches alone per unit of money."""
+    """Buy channels in the order of what each reaches alone per unit of money."""
     order = np.argsort(-reach.mean(0) / costs)
-    spent = np.minimum(costs[order], np.maximum(0, budget - np.r_[0, np.cumsum(costs[order])[:-1]]))
-    return spent[np.argsort(order)] / costs
+    spent = np.clip(budget - np.r_[0, np.cumsum(costs[order])[:-1]], 0, costs[order])
+    return (spent / costs[order])[np.argsort(order)]
 
 
 # %%
-# ``fw.maximize`` looks at one customer a step. F is monotone and DR-submodular: no y of the set exceeds
-# :math:`F(x) + \max_y \sum_i \partial_i F(x)\,(y_i - x_i)^+`, so that every x brings an upper bound with it.
+# A step looks at one customer. For every x, :math:`F(y) \le F(x) + \sum_i \partial_i F(x) (y_i - x_i)^+`, for F gains less
+# and less; so any x, that of another budget too, bounds what a budget can reach.
 
-budgets = np.array([1.0, 2.0, 4.0, 6.0, 9.0, 12.0])
-spent, shares = {}, []
-for budget in budgets:
-    x = np.asarray(fw.maximize(objective, fw.sets.Knapsack(costs, budget), steps=20_000).x)
-    spent[budget] = costs * x
-    shares.append([share(x), share(best_ratio_first(budget)), share(np.full(CHANNELS, budget / costs.sum()))])
-found, thumb, equal = 100 * np.array(shares).T
+budgets = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0])
+plans = [np.asarray(fw.maximize(objective, fw.sets.Knapsack(costs, b), steps=20_000).x) for b in budgets]
 
-figure, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 6.4))
-top.plot(budgets, found, "o-", label="1-SFW")
-top.plot(budgets, thumb, "s--", label="best reach per cost first")
+
+def most(budget, x):
+    """No plan of this budget reaches more: (y − x)⁺ costs no more than y and is at most 1 − x."""
+    gains = jax.grad(share)(x)
+    return share(x) + gains @ fw.sets.Knapsack(costs, budget, upper=np.maximum(1 - x, 1e-6)).lmo(-gains)
+
+
+found = 100 * np.array([share(x) for x in plans])
+thumb = 100 * np.array([share(best_ratio_first(b)) for b in budgets])
+equal = 100 * np.array([share(np.full(CHANNELS, b / costs.sum())) for b in budgets])
+bound = 100 * np.array([min(most(b, x) for x in plans) for b in budgets])
+
+# %%
+# The answer
+# ----------
+# The rule of thumb spends everything on the largest segment, again and again on the same people.
+
+figure, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 6.8))
+top.plot(budgets, bound, color="C5", linewidth=1, label="no plan reaches more")
+top.plot(budgets, found, "o-", color="C0", label="1-SFW")
+top.plot(budgets, thumb, "s--", color="C1", label="best reach per cost first")
 top.plot(budgets, equal, "^:", color="C5", label="the same everywhere")
 top.set(xlabel="budget", ylabel="customers reached, %", ylim=(0, 100))
 top.legend()
+for plan, shift, color in ((plans[4], -0.2, "C0"), (best_ratio_first(4.0), 0.2, "C1")):
+    bottom.bar(np.arange(5) + shift, np.bincount(audience, costs * plan), 0.4, color=color)
+bottom.set(xlabel="segment of the customers (0: two fifths of them)", ylabel="spent on it, of 4")
+print(
+    f"4 units reach {found[4]:.1f} % of the customers, spent by reach per cost {thumb[4]:.1f} %; no plan reaches ",
+    end="",
+)
+print(f"more than {bound[4]:.1f} %. Another 2 units would reach {found[5] - found[4]:.1f} % more.")
+assert np.all(found > thumb - 0.5)

@@ -24,36 +24,32 @@ path = fw.radius_path(X, data.target)
 print(path)
 
 # %%
-# Below, each line is a coefficient; the six largest at the best radius have names. Left of the smallest good radius the
-# model is too stiff, right of the best one it follows the training rows: their loss goes on falling while that of the
-# other rows rises.
+# Left of the best radius the model is too stiff. Right of it, it follows the rows that it learnt: their loss goes on falling
+# while that of the others rises. Below, each line is a coefficient; the five largest at the best radius have names.
 
-coefs = path.coefs.toarray()
-figure, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 7.5), sharex=True)
-top.plot(path.radii, path.train_loss, "s--", color="C1", label="rows that were learnt")
+figure, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 7.4), sharex=True)
+top.plot(path.radii, path.train_loss, "s--", color="C1", label="rows learnt")
 top.errorbar(
-    path.radii, path.validation_loss, path.validation_stderr, fmt="o-", color="C0", capsize=3,
-    label="rows held out, ± 1 standard error",
-)  # fmt: skip
-top.set(xscale="log", yscale="log", ylabel="mean logistic loss")
-for name, place, style in (("best", path.best, "-"), ("simplest within 1 s.e.", path.simplest, ":")):
-    for axes in (top, bottom):
-        axes.axvline(path.radii[place], color="black", linestyle=style, linewidth=1, label=name if axes is top else None)
+    path.radii, path.validation_loss, path.validation_stderr, fmt="o-", capsize=3, label="rows held out, ± 1 s.e."
+)
+for axes in (top, bottom):
+    axes.axvline(path.best_radius, color="C5", label="best")
+    axes.axvline(path.radii[path.simplest], color="C5", linestyle=":", label="simplest within 1 s.e.")
+top.set(xscale="log", ylabel="mean logistic loss", ylim=(0, None))
 top.legend()
-named = np.argsort(-np.abs(coefs[path.best]))[:6]
-for column in range(coefs.shape[1]):
-    known = column in named
-    label = data.feature_names[column] if known else None
-    bottom.plot(path.radii, coefs[:, column], color=None if known else "lightgrey", label=label, zorder=2 + known)
-shown = np.abs(coefs[: path.best + 2]).max() * 1.1
+coefs = path.coefs.toarray()
+named = np.argsort(-np.abs(coefs[path.best]))[:5]
+bottom.plot(path.radii, np.delete(coefs, named, axis=1), color="C5", linewidth=0.8, alpha=0.6)
+lines = bottom.plot(path.radii, coefs[:, named])
+shown = 1.5 * np.abs(coefs[path.best]).max()
 bottom.set(xlabel="radius of the l1 ball", ylabel="coefficient", ylim=(-shown, shown))
-bottom.legend(loc="lower left")
+bottom.legend(lines, data.feature_names[named], loc="lower left")
 
 # %%
 # The answer
 # ----------
 # Take the radius with the least loss on rows held out, or the smallest one within a standard error of it, which needs
-# fewer measurements. An estimator without a radius does the former by itself.
+# fewer measurements. An estimator whose radius is left out does the former by itself, in every fold anew.
 
 for name, radius in (("simplest", path.radii[path.simplest]), ("best", path.best_radius), ("left out", None)):
     model = OneSFWClassifier(radius=radius, random_state=0).fit(X, data.target)

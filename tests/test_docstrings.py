@@ -12,6 +12,7 @@ import onesfw
 # Names that take arguments and check none: records, and parts that only checked arguments reach.
 UNCHECKED = {
     "onesfw.Result",
+    "onesfw.Sweep",
     "onesfw.Trace",
     "onesfw.algorithms.Algorithm",
     "onesfw.estimators.Batched",

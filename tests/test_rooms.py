@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "__main__": {"cli", "engine"},
     "__init__": BELOW_CLI,
 }
-LOOSE = BOTTOM | {"steps", "__init__", "__main__"}
+LOOSE = BOTTOM | {"__init__", "__main__"}
 HEAVY = {
     "jax", "jaxlib", "numpy", "scipy", "equinox", "numba", "sklearn", "matplotlib", "orbax", "pyarrow", "plotly",
     "pandas", "rich", "typer", "safetensors",

@@ -43,13 +43,12 @@ def darken(artist: Artist) -> None:
     for kind, paints in PAINTS.items():
         if not isinstance(artist, kind) or (kind is Collection and artist.get_array() is not None):
             continue
-        for paint in paints:
-            before = getattr(artist, f"get_{paint}")()
-            if isinstance(before, str) and before in ("none", "auto"):
+        before = {paint: getattr(artist, f"get_{paint}")() for paint in paints}  # all of them: some follow others
+        for paint, colour in before.items():
+            if isinstance(colour, str) and colour in ("none", "auto"):
                 continue
-            colours = to_rgba_array(before)
-            if len(colours):
-                after = at_night(colours)
+            after = at_night(to_rgba_array(colour))
+            if len(after):
                 getattr(artist, f"set_{paint}")(after if kind is Collection else tuple(after[0]))
 
 

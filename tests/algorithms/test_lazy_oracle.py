@@ -37,3 +37,36 @@ def test_what_is_lazy_and_what_is_not():
         fw.one_sfw("dr_submodular", oracle="lazy")
     with pytest.raises(ValueError, match="oracle='slow' is not known"):
         fw.one_sfw(oracle="slow")
+
+
+@pytest.mark.parametrize(("setting", "output"), [("convex", None), ("convex", "last"), ("nonconvex", "last")])
+def test_atoms_of_x(setting, output):
+    method = fw.one_sfw(setting, oracle="lazy", output=output)
+    run = fw.minimize(OBJECTIVE, fw.sets.Birkhoff(N), steps=STEPS, evaluate=False, algorithm=method)
+    vertices, weights = run.atoms
+    assert np.all(weights > 0)
+    assert abs(weights.sum() - 1) < 1e-12
+    assert len(weights) <= (N - 1) ** 2 + 1
+    np.testing.assert_allclose(np.tensordot(weights, vertices, 1), run.x, atol=1e-5)
+    permutations = vertices if setting == "convex" else vertices[[v.max() == 1 for v in vertices]]  # and x_1
+    assert len(permutations) >= len(vertices) - 1
+    assert set(np.unique(permutations)) == {0, 1}
+
+
+def test_atoms_of_replicates_of_trees_and_of_none():
+    objective = fw.Expectation(
+        lambda x, z: jnp.sum((x["a"] - z[:2]) ** 2) + jnp.sum((x["b"] - z[2]) ** 2),
+        lambda key: 0.1 + 0.1 * jax.random.normal(key, (3,)),
+    )
+    start = {"a": np.zeros(2, np.float32), "b": np.zeros((2, 3), np.float32)}
+    runs = {
+        oracle: fw.minimize(
+            objective, fw.sets.L1Ball(1.0), start, steps=STEPS, replicates=2, evaluate=False,
+            algorithm=fw.one_sfw(oracle=oracle),
+        )
+        for oracle in ("exact", "lazy")
+    }  # fmt: skip
+    assert runs["exact"].atoms is None
+    for r, (vertices, weights) in enumerate(runs["lazy"].atoms):
+        for name in start:
+            np.testing.assert_allclose(np.tensordot(weights, vertices[name], 1), runs["lazy"].x[name][r], atol=1e-5)

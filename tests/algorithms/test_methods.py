@@ -235,15 +235,15 @@ CASES = {
     ),
     "spider, full": (fw.spider_fw(schedule="paper", full=True), lambda T: spider(T, None, lambda t, K: K), 40),
     "spider, nonconvex": (fw.spider_fw("nonconvex"), spider_nonconvex, 50),
-    "scg_plus_plus": (fw.scg_plus_plus("convex"), sfw_plus_plus, 30),
+    "scg_plus_plus": (fw.scg_plus_plus("convex", noise=1), sfw_plus_plus, 30),
     "normalized": (fw.normalized_fw(), normalized, 50),
-    "svrf": (fw.svrf(), svrf, 60),
-    "svrf, book": (fw.svrf(schedule="book"), lambda T: svrf(T, book=True), 40),
+    "svrf": (fw.svrf(constant=4), svrf, 60),
+    "svrf, book": (fw.svrf(schedule="book", constant=4), lambda T: svrf(T, book=True), 40),
     "svfw": (fw.svfw(), svfw, 30),
     "svfw, in samples": (fw.svfw(full=False), lambda T: svfw(T, in_samples=True), 30),
     "saga": (fw.saga_fw(), saga, 50),
-    "online": (fw.online_fw(), online, 60),
-    "online, memory": (fw.online_fw(memory=7), lambda T: online(T, 7), 60),
+    "online": (fw.online_fw(schedule="paper"), online, 60),
+    "online, memory": (fw.online_fw(schedule="paper", memory=7), lambda T: online(T, 7), 60),
 }
 
 
@@ -267,7 +267,7 @@ def test_projected_methods_equal_their_transcriptions():
     ball = fw.sets.L2Ball(RADIUS)
     run = {
         name: fw.minimize(objective(), ball, np.zeros(D), steps=80, algorithm=algorithm, evaluate=False)
-        for name, algorithm in (("sgd", fw.projected_sgd()), ("storm", fw.storm()))
+        for name, algorithm in (("sgd", fw.projected_sgd(smoothness=1)), ("storm", fw.storm()))
     }
     x, d, average = projected(80)
     np.testing.assert_allclose(run["sgd"].x_last, x, rtol=1e-10)

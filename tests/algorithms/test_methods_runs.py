@@ -76,10 +76,10 @@ FORMULAS = {
         fw.normalized_fw(correction="hessian"),
         lambda t: (T, T, 0) if (t - 1) % ROOT == 0 else (ROOT, 0, ROOT),
     ),
-    "scg_plus_plus": (fw.scg_plus_plus("convex"), lambda t: (1250, 1250, 0) if t == 1 else (25, 50, 0)),
-    "svrf": (fw.svrf(), svrf_at),
+    "scg_plus_plus": (fw.scg_plus_plus("convex", noise=1), lambda t: (1250, 1250, 0) if t == 1 else (25, 50, 0)),
+    "svrf": (fw.svrf(constant=4), svrf_at),
     "svrf, book": (
-        fw.svrf(schedule="book"),
+        fw.svrf(schedule="book", constant=4),
         lambda t: (N, N, 0) if t == power_of_two(t) else (2 * (t + 1), 4 * (t + 1), 0),
     ),
     "storc": (fw.storc(), storc_at),

@@ -32,7 +32,6 @@ OPTIONS = {
     ("quadratic-noisy", "spider_fw"): THEOREMS,
     ("logistic-wide", "spider_fw"): {"full": True},
     ("logistic-wide", "scg_plus_plus"): {"batch": 10_000},
-    ("quadratic-interior", "online_fw"): {"schedule": "unit"},
     ("quadratic-interior", "minibatch_sfw"): {"schedule": "unit"},
     ("quadratic-face", "projected_sgd"): {"noise": 10.0},  # σ/R is about 9
     ("quadratic-noisy", "projected_sgd"): {"noise": 100.0},

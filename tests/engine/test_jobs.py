@@ -1,8 +1,11 @@
 """Independent work on threads, on loky's processes and on a Dask cluster: the bits of the serial run under all."""
 
 import contextlib
+import logging
 import os
+import unittest.mock
 
+import jax
 import jax.numpy as jnp
 import joblib
 import numpy as np
@@ -12,11 +15,28 @@ from sklearn.model_selection import GridSearchCV
 
 import onesfw as fw
 from onesfw.engine import jobs
-from onesfw.experiments import compare
+from onesfw.experiments import compare, studies
+from onesfw.experiments.paper_tables import Size, plan_rates, run_rates
 from onesfw.sklearn import OneSFWClassifier
 
+PAPER = fw.one_sfw(schedule="paper")
 BACKENDS = ("threading", "loky", "dask")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short runs, on purpose
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory):
+    """Programs that one process compiled are read by the others."""
+    place, patch = str(tmp_path_factory.mktemp("programs")), pytest.MonkeyPatch()
+    options = {"compilation_cache_dir": place, "persistent_cache_min_compile_time_secs": 0.0}
+    before = {name: getattr(jax.config, f"jax_{name}") for name in options}
+    for name, value in options.items():
+        patch.setenv(f"JAX_{name.upper()}", str(value))
+        jax.config.update(f"jax_{name}", value)
+    yield
+    patch.undo()
+    for name, value in before.items():
+        jax.config.update(f"jax_{name}", value)
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +85,24 @@ def linear_work(X, y):
     ]  # fmt: skip
 
 
-def engine_work():
-    """Replicates and a comparison."""
+def engine_work(show=False):
+    """Replicates, a sweep, a comparison, and what the tables of rates are made of beside comparisons."""
     rows = np.random.default_rng(0).normal(0.2, 1.0, (60, 4)).astype(np.float32)
     objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2) / 2, rows)
-    runs = fw.minimize(objective, fw.sets.L1Ball(1.0, shape=4), steps=300, replicates=3, key=5)
-    (comparison,) = compare("nqp", algorithms=["one_sfw", "momentum_sfw"], samples=100, seeds=2)
-    return [runs.x, runs.value, runs.trace.gap, *(curve.final for curve in comparison.curves)]
+    runs = fw.minimize(
+        objective, fw.sets.L1Ball(1.0, shape=4), steps=300, replicates=2, key=5, algorithm=PAPER, progress=show
+    )
+    sets = [fw.sets.L1Ball(radius, shape=4) for radius in (0.5, 1.0)]
+    swept = fw.sweep(objective, sets, steps=100, key=5, algorithm=PAPER, validation=False, progress=show)
+    (comparison,) = compare("nqp", algorithms=["momentum_sfw"], samples=100, seeds=2, progress=show)
+    size = Size(seeds=2, budgets={"convex": 60}, problems=(), tuned_on=("interpolation",), tuning_budget=60)
+    two = dict(list(studies.rules().items())[:2])
+    with unittest.mock.patch.object(studies, "rules", return_value=two):
+        studied = run_rates(plan_rates(size)).study.errors["interpolation"]
+    return [
+        runs.x, runs.value, runs.trace.gap, swept.x, swept.gap, *(curve.final for curve in comparison.curves),
+        *studied.values(),
+    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -80,18 +111,43 @@ def alone(digits):
     return linear_work(*digits), engine_work()
 
 
-def test_every_backend_gives_the_bits_of_the_serial_run(alone, digits, backend):
-    for expected, found in zip(alone[0] + alone[1], linear_work(*digits) + engine_work(), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    assert np.abs(expected).max() > 0
+def test_every_backend_gives_the_bits_of_the_serial_run(alone, digits, backend, capsys):
+    found = linear_work(*digits) + engine_work(show=True)
+    for expected, one in zip(alone[0] + alone[1], found, strict=True):
+        np.testing.assert_array_equal(one, expected)
+        assert np.abs(expected).max() > 0
+    bars = capsys.readouterr().err
+    for done in ("600/600", "200/200", "1/1"):  # steps of the replicates and of the sweep, methods compared
+        assert done in bars
 
 
-def test_independent_work_goes_where_the_user_says(backend):
+def test_independent_work_goes_where_the_user_says_and_the_log_names_the_worker(backend, caplog):
     elsewhere = backend != "threading"
     assert jobs.away() is elsewhere
-    if elsewhere:
-        assert os.getpid() not in list(jobs.in_order(os.getpid, [()] * 4))
-    assert jobs.workers(None) == jobs.workers(-1) if backend == "dask" else jobs.workers(None) == 2
+    with caplog.at_level(logging.INFO, "onesfw.jobs"):
+        processes = jobs.together(os.getpid, [()] * 2, shared=False)
+        if elsewhere:
+            processes += jobs.in_order(os.getpid, [()] * 2)
+    assert (os.getpid() not in processes) is elsewhere
+    assert len(caplog.messages) == len(processes)
+    for place, (process, line) in enumerate(zip(processes, caplog.messages, strict=True)):
+        who = "tcp://127.0.0.1:" if backend == "dask" else f"process {process} on "
+        assert line.startswith(f"getpid {place % 2 + 1} of 2: {who}")
+
+
+def test_jobs_are_counted_as_scikit_learn_does(backend):
+    assert jobs.workers(None) == 2  # as `parallel_config` says, or all workers of the cluster
+    assert jobs.workers(3) == (2 if backend == "dask" else 3)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert jobs.workers(-1) == (2 if backend == "dask" else cores)
+    assert jobs.together(jobs.workers, [(None,), (None,)], shared=False) == [1, 1]  # inside a task
+    with pytest.raises(ValueError, match="n_jobs"):
+        fw.radius_path(np.eye(8), np.arange(8) % 2, [1.0], n_jobs=0)
+
+
+def test_without_a_backend_there_is_one_worker_in_this_process():
+    assert jobs.workers(None) == 1
+    assert not jobs.away()
 
 
 @contextlib.contextmanager

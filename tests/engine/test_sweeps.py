@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onesfw as fw
-from onesfw.engine import sweeps
+from onesfw.engine import sweep_checks, sweeps
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3)).astype(np.float32)
@@ -72,6 +72,15 @@ def test_runs_that_go_together_in_one_kernel(monkeypatch):
     together = fw.sweep(objective(), balls(), **options)
     assert (apart.kernel, together.kernel) == ("xla", "persistent")
     np.testing.assert_allclose(together.x, apart.x, atol=1e-5)
+
+
+def test_a_radius_inside_of_a_product_is_called_by_its_part():
+    sets = [
+        fw.sets.Product({"slopes": fw.sets.L1Ball(radius, shape=2), "level": fw.sets.Box(-1.0, 1.0, shape=())})
+        for radius in RADII
+    ]
+    assert sweep_checks.told_apart(sets)[1] == "radius of slopes"
+    assert sweep_checks.told_apart([fw.sets.Shifted(ball, np.ones(3)) for ball in balls()])[1] == "radius"
 
 
 def made(judged, at=(1.0, 2.0, 3.0), sense="minimize"):

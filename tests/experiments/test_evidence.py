@@ -46,6 +46,11 @@ def test_findings_compare_with_the_best_documented_rule():
     assert "2 [" in found[0].measured
     assert "(unit)" in found[0].what
     assert "1.2 [" in found[1].measured
+    comparison.tried["spider_fw"] = dict.fromkeys(
+        [*comparison.rules["spider_fw"], "book", "book, noise=2"], ours[:, -1]
+    )
+    counts = [finding.what.split(" of its")[0] for finding in evidence.convex_findings(comparison)]
+    assert counts == ["`spider_fw`, the best of 3", "`spider_fw`, the best of 5"]
 
 
 def test_findings_of_slopes():

@@ -137,6 +137,7 @@ def test_competitors_have_their_documented_step_rules_and_one_sfw_its_own():
         "preset",
         "preset, noise=0.1",
         "preset, noise=10",
+        "preset, smoothness=1",
     ]
     assert list(comparison.rules_of("minibatch_sfw", fw.minibatch_sfw("nonconvex"))) == [comparison.PRESET]
 
@@ -199,13 +200,12 @@ def test_the_error_of_a_random_output_is_the_mean_over_the_iterates():
 
 def test_submodular_errors_regret_and_value_against_a_step_by_step_account():
     problem, steps, seeds = zoo.get("nqp"), 10, 2  # so few steps that all of them are looked at
-    algorithm = fw.one_sfw("dr_submodular", schedule="paper")
-    errors, result = runs.submodular_end(problem, algorithm, steps, seeds, 0)
+    method = fw.one_sfw("dr_submodular", schedule="paper")
+    errors, result = runs.submodular_end(problem, method, steps, seeds, 0)
     means = {replicate: [] for replicate in range(seeds)}
     again = fw.maximize(
-        problem.objective, problem.constraint, np.zeros(20), steps=steps, algorithm=algorithm, replicates=seeds,
-        evaluate=False, every=1,
-        callbacks=[lambda row, x: means[row["replicate"]].append(np.asarray(x))],
+        problem.objective, problem.constraint, np.zeros(20), steps=steps, replicates=seeds, evaluate=False, every=1,
+        callbacks=[lambda row, x: means[row["replicate"]].append(np.asarray(x))], algorithm=method,
     )  # fmt: skip
     for replicate in range(seeds):
         sums = np.array([np.zeros(20)] + [x * (t + 1) for t, x in enumerate(means[replicate])])
@@ -257,12 +257,17 @@ def test_a_run_that_breaks_down_is_listed_not_drawn():
 
 def test_a_comparison_keeps_the_best_rule_of_each_method():
     plan, made, asked = small_comparison()
-    assert plan.runs == 6
-    assert asked == [("quadratic-face", name) for name in ("one_sfw", *["momentum_sfw"] * 5)]
+    assert plan.runs == len(asked)
+    assert asked == [("quadratic-face", name) for name in (*["momentum_sfw"] * 5, "one_sfw", "momentum_sfw")]
     assert [c.name for c in made.curves] == ["one_sfw", "momentum_sfw"]
-    finals = {rule: errors.mean() for rule, errors in made.rules["momentum_sfw"].items()}
-    assert len(finals) == 5
-    assert made.curve("momentum_sfw").final.mean() == min(finals.values()) < max(finals.values())
+    tried = {rule: errors.mean() for rule, errors in made.tried["momentum_sfw"].items()}
+    assert len(tried) == 5
+    assert len(set(tried.values())) == 5
+    ((rule, errors),) = made.rules["momentum_sfw"].items()
+    assert rule == min(tried, key=tried.get)
+    assert np.array_equal(made.curve("momentum_sfw").final, errors)
+    assert not np.isin(errors, made.tried["momentum_sfw"][rule]).any()  # chosen on other seeds
+    assert "momentum_sfw: " + repr(rule) + " of 5 step rules" in made.remarks()
     assert list(made.skipped) == ["frank_wolfe"]
     assert made.curve("frank_wolfe") is None
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from onesfw.linear import LOSSES, DataWarning, Learner, Settings, evaluate, examples, rounds, shards, train
 from onesfw.linear.examples import Examples
+from onesfw.schedules import constant
 
 LOGISTIC = LOSSES["logistic"]
 pytestmark = pytest.mark.filterwarnings("ignore:the Frank-Wolfe gap over all shards")  # short runs, on purpose
@@ -47,27 +49,53 @@ def test_a_learner_goes_on_from_its_averaged_state(constraint):
     assert again.settings.set.norm(again.coef) <= 3.0 + 1e-9
 
 
-def test_one_round_is_the_formula():
+@pytest.mark.parametrize("schedule", ["c2", "auto"])
+def test_one_round_is_the_formula(schedule):
     X, y = data(rows=300)
-    settings = Settings(12, "logistic", "l2", 2.0, "c2")
+    settings = Settings(12, "logistic", "l2", 2.0, schedule)
     parts = dealt(X, y, np.array_split(np.arange(300), 3))
-    start, _ = shards.do_round(settings, shards.State.start(settings), parts, 0, 50)
-    state, _ = shards.do_round(settings, start, parts, 1, 50)
-    xs, ds = [], []
+    start = shards.State.start(settings)
+    for place in range(2):
+        start, _ = shards.do_round(settings, start, parts, place, 50)
+    state, _ = shards.do_round(settings, start, parts, 2, 50)
+    assert state.step == 150
+    xs = []
     for part in parts:
         learner = shards.learner_at(settings, start)
-        ((rows, order),) = part.round(1, 50, settings)
+        learner.schedule = replace(learner.schedule, rho=constant(0.0), adaptive=False)
+        ((rows, order),) = part.round(2, 50, settings)
         learner.learn_examples(rows, order)
         xs.append(learner.coef)
-        ds.append(learner.gradient)
     mean = np.mean(xs, axis=0)
-    for place, part in enumerate(parts):
-        ((rows, order),) = part.round(1, 50, settings)
-        A, b = rows.matrix.toarray()[order], rows.targets[order]
-        slope = [-b / (1 + np.exp(b * (A @ x))) for x in (mean, xs[place])]
-        ds[place] = ds[place] + A.T @ (slope[0] - slope[1]) / 50
+    means = []  # of g over all rows of the round, at x̄⁺ and at x̄
+    for x in (mean, start.coefs[0]):
+        found = []
+        for part in parts:
+            ((rows, order),) = part.round(2, 50, settings)
+            A, b = rows.matrix.toarray()[order], rows.targets[order]
+            found.append(A.T @ (-b / (1 + np.exp(b * (A @ x)))) / 50)
+        means.append(np.mean(found, axis=0))
+    rho = 1 - np.prod([1 - 2 / t for t in range(100, 150)])
+    if schedule == "auto":
+        c = (1 + np.sqrt(1 + 4 * start.running["change"][0] / start.running["noise"][0])) / 2
+        rho = 50 * c / (100 + 50 * c)
+        assert c > 1
     np.testing.assert_allclose(state.coefs[0], mean, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(state.gradients[0], np.mean(ds, axis=0), rtol=1e-9, atol=1e-12)
+    expected = means[0] + (1 - rho) * (start.gradients[0] - means[1])
+    np.testing.assert_allclose(state.gradients[0], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_running_means_are_of_change_and_noise():
+    X, y = data(rows=400)
+    settings = Settings(12, "logistic", "l1", 2.0, intercept=(-np.inf, np.inf))
+    (part,) = dealt(X, y, [np.arange(400)])
+    first, _ = shards.do_round(settings, shards.State.start(settings), [part], 0, 100)
+    second, _ = shards.do_round(settings, first, [part], 1, 100)
+    ((rows, order),) = part.round(1, 100, settings)
+    A, b = np.c_[rows.matrix.toarray(), np.ones(400)][order], rows.targets[order]
+    new, old = (A * (-b / (1 + np.exp(b * (A @ np.r_[at.coefs[0], at.intercepts]))))[:, None] for at in (second, first))
+    np.testing.assert_allclose(second.running["change"], np.sum((new - old) ** 2, axis=1).mean(), rtol=1e-9)
+    np.testing.assert_allclose(second.running["noise"], np.var(old, axis=0).sum(), rtol=1e-9)
 
 
 def suboptimality(settings: Settings, rows: Examples, coef: np.ndarray, best: float) -> float:

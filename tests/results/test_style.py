@@ -1,10 +1,14 @@
 """One style for every picture: its colours show on light and on dark pages, and a caller's settings are his own."""
 
+from itertools import pairwise
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
 
 from onesfw.linear import LinearModel
 from onesfw.results import pictures
@@ -45,3 +49,22 @@ def test_a_picture_has_the_style_and_leaves_the_callers_settings():
     assert not axes.spines["top"].get_visible()
     assert to_hex(axes.patches[0].get_facecolor()).upper() == pictures.BLUE
     assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize(("radii", "fewest"), [((0.018, 0.75), 4), ((0.1, 30.0), 6), ((1e-3, 1e3), 2)])
+def test_the_ticks_of_radii_do_not_run_into_one_another(radii, fewest):
+    with style.context(pictures.STYLE):
+        figure = Figure()
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        axes.plot(radii, (1.0, 2.0))
+        pictures.log_radii(axes)
+        figure.canvas.draw()
+        labels = [text for text in axes.get_xticklabels(which="both") if text.get_text()]
+        spans = sorted(
+            (box.x0, box.x1)
+            for box in (text.get_window_extent() for text in labels)
+            if axes.bbox.x0 <= (box.x0 + box.x1) / 2 <= axes.bbox.x1
+        )
+    assert len(spans) >= fewest
+    assert all(left[1] < right[0] for left, right in pairwise(spans))

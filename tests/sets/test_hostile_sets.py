@@ -8,6 +8,7 @@ import pytest
 from hostile import BALL, JUNK, anything, documented, few, finite, minimize, sound
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from onesfw import sets
 from onesfw.engine.programs import compilations
@@ -173,3 +174,19 @@ def test_oracles_on_the_host_compute_in_float64():
     before = compilations()
     minimize(constraint=sets.Polytope([[1.0, 2.0, 1.0]], [2.0], bounds=(0, 1)), x0=np.zeros(3), steps=7)
     assert compilations() == before
+
+
+def test_what_goes_to_the_host_travels_in_small_pieces():
+    """JAX hands larger copies to a thread of its pool; on one core it is the one that runs the callback."""
+    rng = np.random.default_rng(0)
+    normals, d = rng.standard_normal((90, 300)), rng.standard_normal(300)
+    assert normals.nbytes > 2 * 10**5
+    polytope = sets.Polytope(normals, np.ones(90), bounds=(-1, 1))
+    for wide in (False, True):
+        with jax.enable_x64(wide):
+            traced = jax.make_jaxpr(polytope.lmo)(jnp.asarray(d))
+            (call,) = (eqn for eqn in traced.eqns if eqn.primitive.name == "pure_callback")
+            assert max(v.aval.size * v.aval.dtype.itemsize for v in call.invars) <= 10**5
+            found = polytope.lmo(jnp.asarray(d))
+        best = linprog(d, normals, np.ones(90), bounds=(-1, 1)).fun
+        assert float(np.asarray(found, float) @ d) == pytest.approx(best, rel=1e-9 if wide else 1e-4)

@@ -16,7 +16,7 @@ from onesfw.estimators import AsPrinted, Batched, Difference, Estimator, Hessian
 from onesfw.estimators.corrections import Correction
 from onesfw.schedules.rates import Schedule, ScheduleLike
 from onesfw.schedules.sizes import Batches, SizesLike, as_sizes
-from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, LazyStep, Step, TwoPhaseStep, first_half
+from onesfw.steps import ContinuousGreedyStep, FrankWolfeStep, LazyStep, Step, TwoPhaseStep, greedy_steps
 
 PRESETS: dict[str, tuple[Schedule, Schedule, Step, str]] = {
     CONVEX: (schedules.power(1.0), schedules.harmonic(), FrankWolfeStep(), "last"),
@@ -29,14 +29,14 @@ LAST = "last"
 OUTPUTS = (LAST, "random", "average", CORRECTED)
 SCHEDULES = tuple(dict.fromkeys((AUTO, *schedules.PRESETS)))
 PACED = Schedule("a/(t+a-1)", schedules.harmonic().function)  # of c^(−1/2) for a, which the run finds out
-TWO_PHASES = Schedule("2/T, then 10/T", lambda t, T: np.where(t <= first_half(T), 1 / first_half(T), 0.0), True)
+TWO_PHASES = Schedule("4/T, then 4a/t", lambda t, T: np.where(t <= greedy_steps(T), 1 / greedy_steps(T), 0.0), True)
 AUTOMATIC: dict[str, tuple[Schedule, Schedule, Step, str]] = {
     CONVEX: (schedules.ADAPTIVE, PACED, FrankWolfeStep(), CORRECTED),
     NONCONVEX: (schedules.ADAPTIVE, schedules.harmonic(1.0, 1.0), FrankWolfeStep(), CORRECTED),
-    DR_SUBMODULAR: (schedules.power(1.0), TWO_PHASES, TwoPhaseStep(), "last"),
+    DR_SUBMODULAR: (schedules.ADAPTIVE, TWO_PHASES, TwoPhaseStep(), "last"),
 }
 """What did best in each setting (docs/choosing-an-algorithm.md), in the order of `PRESETS`."""
-ORACLES = ("exact", "lazy")
+ORACLES = (AUTO, "exact", "lazy")
 
 OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {"difference": SameSample, "hessian": Hessian}
 NON_OBLIVIOUS_CORRECTIONS: dict[str, Callable[[], Correction]] = {
@@ -58,7 +58,7 @@ def one_sfw(
     t0: int = 0,
     delta: float | None = None,
     output: str | None = None,
-    oracle: str = "exact",
+    oracle: str = AUTO,
 ) -> Algorithm:
     """One-sample stochastic Frank-Wolfe (Zhang, Shen, Mokhtari, Hassani, Karbasi 2020).
 
@@ -66,8 +66,8 @@ def one_sfw(
     c that the run finds out itself, η_t = a/(t + a − 1), a = c^(−1/2), and a corrected output: 2 % of the steps give
     their samples to a quadratic model of F at the run's averages, whose minimiser over late iterates and new vertices
     is taken as far as half of these samples confirm it. `nonconvex`: the same ρ, η = 1/(t+1), and the corrected output
-    where the model is convex, x_{T+1} elsewhere. `dr_submodular`: ρ = 1/(t−1), the theorem's steps in the first half of
-    the run, x_{t+1} = x_t + (10/T)(v_t − x_t) in the second.
+    where the model is convex, x_{T+1} elsewhere. `dr_submodular`: the same ρ and a, the theorem's steps in the first
+    quarter of the run, x_{t+1} = x_t + η_t (v_t − x_t) with η_t = 4a/(t + 4(a − 1)) from there.
 
     `schedule="paper"` are the theorems': `convex` ρ = 1/(t−1), η = 1/t, output x_{T+1}; `nonconvex` ρ = (t−1)^(−2/3),
     η = T^(−2/3), output x_o; `dr_submodular` ρ = 1/(t−1), η = 1/T, x_1 = 0, x_{t+1} = x_t + η v_t.
@@ -88,8 +88,9 @@ def one_sfw(
         delta: half-width of the window of the "difference" correction, at most 1/2; None for the whole segment.
         output: "last", x_{T+1}; "random", x_o; "average", the mean of the iterates; "corrected", with an adaptive ρ;
             None for the schedule's. Where F̃ cannot be differentiated twice, "corrected" is "last".
-        oracle: "lazy" takes vertices met before while they are good enough, for sets whose oracle is dear: Birkhoff,
-            Polytope. Not in the dr_submodular setting.
+        oracle: "lazy" takes vertices met before while they are good enough; "exact" asks the oracle at every step;
+            "auto" is lazy with schedule="auto" over sets whose oracle is dear, Birkhoff and Polytope, and exact
+            elsewhere. A lazy run knows its vertices (`Result.atoms`). Not in the dr_submodular setting.
 
     Returns:
         The method, for `algorithm=` in `minimize` or `maximize`.
@@ -130,6 +131,8 @@ def one_sfw(
         if rules.step.from_zero:
             raise ValueError("oracle='lazy' is for Frank-Wolfe steps; leave it out in the dr_submodular setting")
         rules = replace(rules, step=LazyStep())
+    elif oracle == AUTO == schedule and not rules.step.from_zero:
+        rules = replace(rules, step=LazyStep(always=False))
 
     def estimator(objective: ObjectiveLike) -> Estimator:
         return averaging(correction_for(objective, correction, delta), batch, rules.adaptive, rules.paced)
@@ -166,7 +169,7 @@ class Rules:
     @property
     def paced(self) -> bool:
         """Whether η follows the run too."""
-        return self.eta is PACED
+        return self.adaptive and self.eta in (PACED, TWO_PHASES)
 
 
 def rules_of(
@@ -188,7 +191,7 @@ def rules_of(
     if eta is not None:
         rules = replace(rules, eta=schedules.as_schedule(eta, "eta"), step=paper.step)
     if own_rho is not None:
-        rules = replace(rules, rho=own_rho, eta=schedules.harmonic() if rules.paced else rules.eta)
+        rules = replace(rules, rho=own_rho, eta=schedules.harmonic() if rules.eta is PACED else rules.eta)
     if rules.output == CORRECTED and (own_rho is not None or eta is not None):
         rules = replace(rules, output=LAST)
     return rules

@@ -29,6 +29,8 @@ from onesfw.cli.rates_command import rates_command
 from onesfw.cli.select_command import EXAMPLES as SELECT_EXAMPLES
 from onesfw.cli.select_command import select_command
 from onesfw.cli.solve_command import EXAMPLES, solve_command
+from onesfw.cli.stability_command import EXAMPLES as STABILITY_EXAMPLES
+from onesfw.cli.stability_command import stability_command
 
 UsageError = cast(
     type[Exception], typer.BadParameter.__bases__[0]
@@ -53,6 +55,7 @@ app.command("bounds", no_args_is_help=True, epilog=BOUNDS_EXAMPLES)(bounds_comma
 app.command("fit", no_args_is_help=True, epilog=FIT_EXAMPLES)(fit_command)
 app.command("predict", no_args_is_help=True, epilog=PREDICT_EXAMPLES)(predict_command)
 app.command("complete", no_args_is_help=True, epilog=COMPLETE_EXAMPLES)(complete_command)
+app.command("stability", no_args_is_help=True, epilog=STABILITY_EXAMPLES)(stability_command)
 app.command("select", no_args_is_help=True, epilog=SELECT_EXAMPLES)(select_command)
 
 

@@ -133,12 +133,12 @@ def select_command(
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(outcome: str = "nothing was chosen") -> Iterator[None]:
     """Ctrl-C ends the command with a sentence and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted; nothing was chosen")
+        say(f"interrupted; {outcome}")
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -84,7 +84,9 @@ def solve_command(
     ),
     steps: Any = typer.Option("100000", parser=whole, metavar="N", help="The number of iterations; 1e6 is understood."),
     key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of all randomness."),
-    algorithm: str = typer.Option(None, metavar="NAME", help="One of `onesfw list algorithms`, one_sfw[paper]; default one_sfw."),
+    algorithm: str = typer.Option(
+        None, metavar="NAME", help="One of `onesfw list algorithms`, one_sfw[paper]; default one_sfw."
+    ),
     setting: str = typer.Option(
         None, metavar="NAME", help="convex, nonconvex, dr_submodular or nonmonotone_dr; default the problem's."
     ),

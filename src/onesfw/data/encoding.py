@@ -91,18 +91,17 @@ class Encoding:
 
         A number that is missing or not finite is a ValueError; a word that is missing has no feature.
         """
+        numbers = [c.name for c in self.columns if c.kind in NUMBERS]
+        words = [c for c in self.columns if c.kind in (HASHED, ONE_HOT)]
+        found = self.finite([column(name) for name in numbers], numbers, n)
+        if not words:
+            return nonzeros(found, self.n_features)
         from scipy.sparse import csr_array
 
-        numbers = [c for c in self.columns if c.kind in (NUMBER, BOOLEAN)]
-        words = [c for c in self.columns if c.kind in (HASHED, ONE_HOT)]
         values = np.ones((n, len(numbers) + len(words)), self.dtype)
         indices = np.empty(values.shape, np.int32)
-        for place, entry in enumerate(numbers):
-            numeric = as_numbers(column(entry.name))
-            if not (np.abs(numeric) <= float(np.finfo(self.dtype).max)).all():
-                raise ValueError(f"column {entry.name!r} has a number that is missing or not finite")
-            values[:, place], indices[:, place] = numeric, place
         offset = len(numbers)
+        values[:, :offset], indices[:, :offset] = found, np.arange(offset)
         beyond = offset + (1 << self.hash_bits if any(c.kind == HASHED for c in words) else 0)
         for place, entry in enumerate(words, len(numbers)):
             if entry.kind == HASHED:
@@ -116,12 +115,57 @@ class Encoding:
         matrix.sum_duplicates()  # two columns may share a hash
         return csr(matrix.data, matrix.indices, matrix.indptr, self.n_features)
 
+    def finite(self, arrays: list[Any], names: list[str], n: int) -> np.ndarray:
+        """Columns of numbers side by side; a ValueError by the name of the first that has none in some row."""
+        values = numbers_of(arrays, n)
+        fit = np.abs(values) <= min(float(np.finfo(kind).max) for kind in (self.dtype, values.dtype))
+        if not fit.all():
+            first = names[int(np.flatnonzero(~fit.all(axis=0))[0])]
+            raise ValueError(f"column {first!r} has a number that is missing or not finite")
+        return values.astype(self.dtype, copy=False)
+
+
+def nonzeros(values: np.ndarray, n_features: int) -> Any:
+    """The CSR rows of a dense matrix, whose columns are the first features."""
+    n, width = values.shape
+    if values.all():
+        indices = np.tile(np.arange(width, dtype=np.int32), n)
+        return csr(values.reshape(-1), indices, np.arange(n + 1) * width, n_features)
+    present = values != 0
+    indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(present, axis=1))])
+    return csr(values[present], np.nonzero(present)[1], indptr, n_features)
+
 
 def count_features(columns: tuple[Column, ...], hash_bits: int) -> int:
     """Features that these columns make."""
     numbers = sum(column.kind in (NUMBER, BOOLEAN) for column in columns)
     buckets = 1 << hash_bits if any(column.kind == HASHED for column in columns) else 0
     return numbers + buckets + sum(len(column.categories) for column in columns)
+
+
+def numbers_of(arrays: list[Any], n: int) -> np.ndarray:
+    """Arrow columns of numbers or truth values as one matrix of floats, NaN where a value is missing.
+
+    By one call of Arrow's for all columns: one by one, threads that decode would wait for each other at every column.
+    """
+    import pyarrow as pa
+
+    if not arrays:
+        return np.zeros((n, 0))
+    flat = [flattened(array) for array in arrays]
+    floats = [a if a.type in (pa.float32(), pa.float64()) else a.cast(pa.float64()) for a in flat]
+    batch = pa.RecordBatch.from_arrays(floats, [str(place) for place in range(len(floats))])
+    matrix: np.ndarray = batch.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+    return matrix
+
+
+def flattened(array: Any) -> Any:
+    """An Arrow column as one array."""
+    import pyarrow as pa
+
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks or [pa.array([], array.type)])
 
 
 def as_numbers(array: Any) -> np.ndarray:

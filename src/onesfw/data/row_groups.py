@@ -22,9 +22,10 @@ from onesfw.data.blocks import Input
 from onesfw.data.cache import CacheWriter, RowCache, refuse_stranger
 from onesfw.data.chunks import MOST_ENTRIES, Chunk
 from onesfw.data.encoding import Encoding
+from onesfw.data.footers import Footer, read_footer, small_files
 from onesfw.data.labels import Targets
 from onesfw.data.passes import KEPT
-from onesfw.data.prepare import Prepared, ReadOptions, find_format, prepare
+from onesfw.data.prepare import Prepared, ReadOptions, check_alike, find_format, prepare
 from onesfw.data.sources import Files, RowsFrom
 from onesfw.data.tables import ParquetTable, TableSource
 from onesfw.data.unchanged import Unchanged
@@ -42,14 +43,6 @@ class Group:
     number: int
     rows: int
     size: int
-
-
-@dataclass(frozen=True)
-class Footer:
-    """What the end of a Parquet file says: the families of its columns, and its row groups."""
-
-    columns: dict[str, str]
-    groups: tuple[tuple[int, int], ...]
 
 
 def grouped(source: RowsFrom, options: ReadOptions, buffer: int) -> bool:
@@ -79,39 +72,19 @@ def ahead(function: Callable[[S], T], items: Iterable[S], threads: int) -> Itera
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def read_footer(part: Input) -> Footer:
-    """The footer of a file; a ValueError by its name where it is damaged."""
-    table = ParquetTable(part)
-    schema, about = table.file.schema_arrow, table.file.metadata
-    columns = {field.name: family(field.type) for field in schema}
-    columns |= {name: "numbers" if isinstance(value, int) else "words" for name, value in table.constants.items()}
-    found = [about.row_group(number) for number in range(about.num_row_groups)]
-    groups = tuple((group.num_rows, group.total_byte_size) for group in found)
-    table.file.close()
-    return Footer(columns, groups)
-
-
-def family(kind: Any) -> str:
-    """What a column of an Arrow type is read as; columns of one family may differ in their widths."""
-    import pyarrow as pa
-
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "numbers"
-    if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "words"
-    return "true and false" if pa.types.is_boolean(kind) else str(kind)
-
-
-def read_groups(files: Files, threads: int) -> list[Group]:
+def read_groups(files: Files, options: ReadOptions, threads: int) -> list[Group]:
     """All row groups, from the footers; a file with other columns than the first is refused by its name."""
     groups: list[Group] = []
     first: Footer | None = None
+    check_alike(files, options)
+    small_files.clear()  # of a run that ended before it had read them
     for number, footer in enumerate(ahead(read_footer, files.inputs, threads)):
         first = first or footer
-        if footer.columns != first.columns:
+        alike = footer.schema.equals(first.schema) and footer.constants.keys() == first.constants.keys()
+        if not alike and footer.columns() != first.columns():
             raise ValueError(
-                f"{files.inputs[number].name} {unlike(first.columns, footer.columns)}, unlike {files.inputs[0].name}; "
-                "all files need the same columns, by name and kind"
+                f"{files.inputs[number].name} {unlike(first.columns(), footer.columns())}, unlike "
+                f"{files.inputs[0].name}; all files need the same columns, by name and kind"
             )
         groups += [Group(number, place, rows, size) for place, (rows, size) in enumerate(footer.groups) if rows]
     if not groups:
@@ -162,7 +135,7 @@ class GroupPasses:
         self.files, self.options, self.buffer, self.key, self.path = files, options, buffer, key, cache
         self.readers = readers or cores()
         self.about = {**options.parts(files), "buffer": "row groups"}
-        self.groups = read_groups(files, self.readers)
+        self.groups = read_groups(files, options, self.readers)
         self.readers = max(1, min(self.readers, AHEAD // max(1, max(group.size for group in self.groups))))
         self.prepared = decided or prepare(files, options)[0]
         self.cache = None if cache is None else self.usable(cache, tell)

@@ -158,7 +158,7 @@ def files_at(path: str) -> list[Input]:
     elif glob.has_magic(path) and not os.path.lexists(path):
         found = sorted(glob.glob(path, recursive=True))
         if not found:
-            raise FileNotFoundError(f"{named('source')}: no file matches {path}")
+            raise FileNotFoundError(f"{named('source')}: no file matches {path}; check the pattern and its folder")
     else:
         return [Input(path)]
     partitions = partitions_of(found)

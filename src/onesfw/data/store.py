@@ -6,6 +6,7 @@ No message shows what a URI carries beside the address: names, passwords and key
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 import time
@@ -23,6 +24,7 @@ BUFFER = 4 << 20  # bytes that are read at once
 REFUSED = ("ACCESS_DENIED", "INVALID_ACCESS", "SIGNATURE", "CREDENTIALS", "EXPIRED_TOKEN", "UNAUTHORIZED", "FORBIDDEN")
 MISSING = ("NO_SUCH", "NOT FOUND", "NOT_FOUND", "DOES NOT EXIST", "RESOURCE_NOT_FOUND")
 T = TypeVar("T")
+log = logging.getLogger("onesfw.store")
 
 
 class StoreError(OSError):
@@ -63,6 +65,7 @@ class Store:
                 known = self.explained(error, name)
                 if not isinstance(known, StoreError) or not left:
                     raise known from None
+                log.warning("%s; asked again in %g s", known, pause)
                 time.sleep(pause)
                 pause *= 2
         raise AssertionError("an attempt either returns or raises")
@@ -132,6 +135,16 @@ class Store:
 
         return self.tried(read, self.name_of(entry.path))
 
+    def some(self, entry: Entry, begin: int, end: int) -> Any:
+        """The bytes of a file from `begin` up to `end`, as a buffer of Arrow's."""
+
+        def read() -> Any:
+            with self.filesystem.open_input_file(entry.path) as file:
+                file.seek(begin)
+                return file.read_buffer(end - begin)
+
+        return self.tried(read, self.name_of(entry.path))
+
 
 class Persistent(io.RawIOBase):
     """A file of a store that is opened again, where it was, when a read fails."""
@@ -192,7 +205,9 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
 
         filesystem, path = url_to_fs(uri)
     except ImportError as error:
-        raise ImportError(f"{named('source')}: {scheme}:// needs fsspec and its package for it: {error}") from None
+        raise ValueError(
+            f"{named('source')}: {scheme}:// needs fsspec and its package for it: {error}; pip install 'onesfw[remote]'"
+        ) from None
     return stores.PyFileSystem(stores.FSSpecHandler(filesystem)), path
 
 

@@ -16,6 +16,7 @@ from onesfw.arguments import named, nearest
 from onesfw.data.batch import START, BadRows, Batch, Position, joined, salvage
 from onesfw.data.blocks import Block, Input
 from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
+from onesfw.data.footers import damaged, group_of, metadata_of, twice
 from onesfw.data.store import StoreError
 
 ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
@@ -215,19 +216,20 @@ class ParquetTable:
         if not source.repeatable:
             raise ValueError("Parquet cannot be read from a stream; give a file")
         self.input = source
+        about = None if group is None else metadata_of(source)
         try:
-            self.file = pq.ParquetFile(source.seekable(), buffer_size=BUFFER if source.store is None else 0)
+            content = source.seekable() if group is None else group_of(source, about, group)
+            self.file = pq.ParquetFile(content, metadata=about, buffer_size=BUFFER if source.store is None else 0)
             self.own = list(self.file.schema_arrow.names)
         except StoreError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{source.name} is not a Parquet file, or it is damaged: {error}") from error
+            raise damaged(source, error) from error
         self.groups = None if group is None else [group]
         self.constants = {name: value for name, value in source.constants.items() if name not in self.own}
         self.names = [*self.own, *self.constants]
-        twice = next((name for name in self.names if self.names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"{source.name} has two columns {twice!r}; rename one")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"{source.name} has two columns {twice(self.names)!r}; rename one")
         self.wanted: list[str] | None = None
 
     def settle(self, kinds: dict[str, str]) -> None:

@@ -55,6 +55,10 @@ class Corrected(NamedTuple):
     products: Array
     """directions along which Hessian-vector products of the B samples were taken"""
     lmo_calls: Array
+    vertices: Array
+    """the new vertices, as vectors in the first rows; no rows where they are not kept"""
+    found: Array
+    """how many of them there are"""
 
 
 Correct = Callable[[Array, RunState, Tree, Tree, Sizes], Corrected]
@@ -82,7 +86,7 @@ class Model(NamedTuple):
 
 
 def corrected_output(
-    objective: Objective, constraint: ConvexSet, estimator: OneSample, sign: int, convex: bool
+    objective: Objective, constraint: ConvexSet, estimator: OneSample, sign: int, convex: bool, keeps: bool = False
 ) -> Correct:
     """The function (key, state, x, snapshots, sizes) ↦ the corrected output.
 
@@ -92,11 +96,14 @@ def corrected_output(
         objective, constraint, estimator, sign: the run's.
         convex: whether F is known to be convex, so that a model which is not owes it to its few samples; elsewhere
             such a model is not trusted, and x is the output.
+        keeps: whether the new vertices are given back, for `Result.atoms`.
     """
+    rows = MOST_VERTICES if keeps else 0
 
     def run(key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes) -> Corrected:
         c = estimator.constant(state.estimate)
-        nothing = Corrected(x, jnp.int32(0), jnp.int32(0))
+        space = jnp.zeros((rows, trees.ravel(x)[0].size), trees.dtype_of(x))
+        nothing = Corrected(x, jnp.int32(0), jnp.int32(0), space, jnp.int32(0))
         return lax.cond(enough(sizes.steps, c), lambda: improved(key, state, x, snapshots, sizes, c), lambda: nothing)
 
     def improved(key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes, c: Array) -> Corrected:
@@ -141,7 +148,11 @@ def corrected_output(
         share = line_search(last, target, centre, slope, gradient)
         x_new = (1 - share) * last + share * target  # not last + share (target − last), which may leave K by rounding
         good = model.sound & jnp.all(jnp.isfinite(x_new))
-        return Corrected(unravel(jnp.where(good, x_new, last)), model.size, model.calls)
+        first = sizes.known + 1
+        vertices = lax.dynamic_slice_in_dim(model.points, first, rows)
+        return Corrected(
+            unravel(jnp.where(good, x_new, last)), model.size, model.calls, vertices, jnp.maximum(model.size - first, 0)
+        )
 
     return run
 

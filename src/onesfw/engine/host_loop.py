@@ -12,12 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onesfw import trees
 from onesfw.algorithms.base import LINE_POINTS, SNAPSHOTS, half_kept, most_vertices
 from onesfw.arguments import named
 from onesfw.engine.checkpoint import Checkpoint, restored_row, saved_entry
 from onesfw.engine.chunk_inputs import ChunkInputs, chunk_inputs
 from onesfw.engine.compiled_loop import CHUNK, RunState
-from onesfw.engine.corrected_output import Sizes, enough, snapshot_space, with_snapshot
+from onesfw.engine.corrected_output import Corrected, Sizes, enough, snapshot_space, with_snapshot
 from onesfw.engine.evaluation import CONFIDENCE, Evaluation, number_from
 from onesfw.engine.programs import Programs
 from onesfw.engine.run import Row, Run
@@ -62,6 +63,8 @@ class Outcome:
     evaluation_seconds: float
     batched: bool
     """Whether x, the values and the states hold several replicates."""
+    vertices: list[Tree]
+    """of each replicate those that x is a mean of, along a leading axis; None where they were not kept"""
     failed_step: int | None = None
 
 
@@ -91,6 +94,7 @@ class HostLoop:
         self.count = self.key.shape[0] if self.batched else 1
         self.measured: Evaluation | None = None
         self.found: Tree | None = None  # what reached `gap_tol`
+        self.correction: Corrected | None = None  # the last one
         self.snapshots: Tree = snapshot_space(self.state.previous, self.batched) if self.run.corrects else ()
         if self.store is not None:
             self.resume()
@@ -332,8 +336,26 @@ class HostLoop:
             self.seconds,
             self.evaluation_seconds,
             self.batched,
+            [self.vertices(place) for place in range(self.count)],
             self.failed_step,
         )
+
+    def vertices(self, place: int) -> Tree:
+        """What a replicate's x is a mean of: kept vertices, the correction's, and x_1 where a share of it is left."""
+
+        def own(tree: Tree) -> Tree:
+            return jax.tree.map(lambda leaf: leaf[place], tree) if self.batched else tree
+
+        kept = self.run.step.kept(own(self.state.step))
+        if kept is None:
+            return None
+        if self.correction is not None:
+            unravel = trees.ravel(own(self.state.previous))[1]
+            new = jax.vmap(unravel)(own(self.correction.vertices)[: int(own(self.correction.found))])
+            kept = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), kept, new)
+        if chunk_inputs(self.run, 1, 1)[1][0] < 1:
+            kept = jax.tree.map(lambda a, x: jnp.concatenate([a, jnp.asarray(x, a.dtype)[None]]), kept, self.run.x0)
+        return jax.tree.map(np.asarray, kept)
 
     def correctable(self) -> bool:
         """Whether the steps done are worth a corrected output, and there are samples left for it."""
@@ -348,7 +370,7 @@ class HostLoop:
         batch = counts(self.run.objective, self.done + half, self.run.steps).samples - seen
         known = min(SNAPSHOTS, bisect.bisect_right(SNAPSHOT_STEPS, self.done))
         sizes = Sizes(*map(jnp.int32, (known, seen, batch, most_vertices(batch), self.done)))
-        found = self.programs.correct(self.key, self.state, x, self.snapshots, sizes)
+        found = self.correction = self.programs.correct(self.key, self.state, x, self.snapshots, sizes)
         products, calls = (whole(np.asarray(leaf)) for leaf in (found.products, found.lmo_calls))  # waits for it
         self.seconds += time.perf_counter() - begun
         before = self.output  # attempts on the way to `gap_tol`

@@ -2,13 +2,17 @@
 
 Loky, Dask, Ray and Spark are chosen by `joblib.parallel_config(backend=…)`; without it nothing leaves the process. A
 task is a pure function of its arguments, so that its result does not depend on where it was computed, nor on whether a
-cluster had to compute it twice.
+cluster had to compute it twice. The logger `onesfw.jobs` names the worker of each.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
+import os
+import platform
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +23,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
 Result = TypeVar("Result")
+log = logging.getLogger("onesfw.jobs")
 
 
 def away() -> bool:
@@ -54,18 +59,49 @@ def workers(n_jobs: int | None) -> int:
     return 1 if n_jobs is None and nested() else effective_n_jobs(n_jobs)
 
 
+@dataclass(frozen=True)
+class Done(Generic[Result]):
+    """What a task came to, who did it and how long it took."""
+
+    result: Result
+    worker: str
+    seconds: float
+
+
 @dataclass(frozen=True, eq=False)
-class Parcel(Generic[Result]):
-    """A task with all it needs: joblib would hand large arguments to one of Dask's workers apart from it, and when that
-    one dies the task could not be done again."""
+class Task(Generic[Result]):
+    """A function with all its arguments, called without any.
+
+    Joblib would hand large arguments to one of Dask's workers apart from the function, and when that one dies the task
+    could not be done again. Dask's dashboard shows the function's name.
+    """
 
     function: Callable[..., Result]
     arguments: tuple[object, ...]
 
+    @property
+    def __name__(self) -> str:
+        return getattr(self.function, "__name__", "task")
 
-def do(parcel: Parcel[Result]) -> Result:
-    """The task."""
-    return parcel.function(*parcel.arguments)
+    def __call__(self) -> Done[Result]:
+        begun = time.perf_counter()
+        result = self.function(*self.arguments)
+        return Done(result, worker_name(), time.perf_counter() - begun)
+
+
+def worker_name() -> str:
+    """Who does this: the address of a Dask worker, or the process and its machine."""
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        with suppress(ValueError):
+            return str(distributed.get_worker().address)
+    return f"process {os.getpid()} on {platform.node()}"
+
+
+def told(task: Task[Result], place: int, count: int, done: Done[Result]) -> Result:
+    """The result, after a line in the log that names the worker."""
+    log.info("%s %d of %d: %s, %.3f s", task.__name__, place + 1, count, done.worker, done.seconds)
+    return done.result
 
 
 def together(function: Callable[..., Result], tasks: Sequence[tuple[object, ...]], *, shared: bool) -> list[Result]:
@@ -77,30 +113,33 @@ def together(function: Callable[..., Result], tasks: Sequence[tuple[object, ...]
     if len(tasks) == 1:
         return [function(*tasks[0])]
     hint = {"require": "sharedmem"} if shared or nested() else {"prefer": "threads"}
-    found: list[Result] = Parallel(n_jobs=len(tasks), batch_size=1, **hint)(
-        delayed(do)(Parcel(function, task)) for task in tasks
-    )
-    return found
+    calls = [Task(function, task) for task in tasks]
+    found: list[Done[Result]] = Parallel(n_jobs=len(tasks), batch_size=1, **hint)(delayed(call)() for call in calls)
+    return [told(call, place, len(calls), done) for place, (call, done) in enumerate(zip(calls, found, strict=True))]
 
 
 def in_order(
     function: Callable[..., Result],
     tasks: Sequence[tuple[object, ...]],
     begin: Callable[[int], None] = lambda place: None,
+    n_jobs: int | None = None,
 ) -> Iterator[Result]:
     """function(*task) for each task, in order and as it comes.
 
-    On the user's backend, whose workers are elsewhere (`away`), as many at a time as it has. `begin` hears a task's
+    On the user's backend, as many at a time as it has, or in `n_jobs` threads of this process. `begin` hears a task's
     number before its result is waited for.
     """
-    backend, _ = get_active_backend()
+    backend, _ = get_active_backend(prefer="threads")
     streams = getattr(backend, "supports_return_generator", False)
     # One task at a time: they last seconds, and a worker that dies costs one of them.
-    pool = Parallel(n_jobs=workers(None), batch_size=1, return_as="generator" if streams else "list")
-    results = iter(pool(delayed(do)(Parcel(function, task)) for task in tasks))
-    for place in range(len(tasks)):
+    pool = Parallel(
+        n_jobs=workers(n_jobs), batch_size=1, return_as="generator" if streams else "list", prefer="threads"
+    )
+    calls = [Task(function, task) for task in tasks]
+    results = iter(pool(delayed(call)() for call in calls))
+    for place, call in enumerate(calls):
         begin(place)
-        yield next(results)
+        yield told(call, place, len(calls), next(results))
 
 
 def send_whole(module: ModuleType) -> None:

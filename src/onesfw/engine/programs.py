@@ -42,7 +42,7 @@ from onesfw.engine.run import Run
 from onesfw.estimators import Estimator, OneSample
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
-from onesfw.steps import Step
+from onesfw.steps import LazyStep, Step
 from onesfw.trees import Array, DType, Function, HostArray, Tree, wide
 
 KERNEL_VARIABLE = "ONESFW_KERNEL"
@@ -257,9 +257,10 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     def correct(
         shared: list[Array], mine: list[Array], key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes
     ) -> Corrected:
-        objective, constraint, estimator, _ = parts(shared, mine)
+        objective, constraint, estimator, step = parts(shared, mine)
         assert isinstance(estimator, OneSample)  # no other recipe has this output
-        body = corrected_output(objective, constraint, estimator, run.sign, algorithm.setting == CONVEX)
+        keeps = isinstance(step, LazyStep)
+        body = corrected_output(objective, constraint, estimator, run.sign, algorithm.setting == CONVEX, keeps)
         return body(key, state, x, snapshots, sizes)
 
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None

@@ -161,6 +161,7 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         replicates=replicates,
         kernel=kernel,
         failed_step=each([o.failed_step for o in outcomes]) if any(o.failed_step for o in outcomes) else None,
+        vertices=[v for o in outcomes for v in o.vertices] if several else outcomes[0].vertices[0],
         state=[o.state for o in outcomes] if several and not spread else outcomes[0].state,
     )
 

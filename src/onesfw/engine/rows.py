@@ -44,18 +44,19 @@ def folds(n: int, k: int = 10, *, labels: npt.ArrayLike | None = None, key: Key 
     return [np.flatnonzero(fold != number) for number in range(k)]
 
 
-def checked_labels(labels: npt.ArrayLike, n: int, k: int) -> HostArray:
-    """Labels as numbers; raises ValueError where a fold would have none of one of them."""
+def checked_labels(labels: npt.ArrayLike, n: int, k: int, part: str = "fold") -> HostArray:
+    """Labels as numbers; raises ValueError where a fold, or a half, would have none of one of them."""
     values = np.asarray(labels)
     if values.shape != (n,):
         raise ValueError(f"labels must be one for each of the {n:,} rows, got shape {values.shape}")
     names, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(names) > 1 and counts.min() < k:
         rare = names[counts.argmin()]
-        raise ValueError(
-            f"labels: only {counts.min()} rows have the label {rare}, fewer than {k} folds, and a fold would have none "
-            "of them; take fewer folds"
-        )
+        few = f"only {counts.min()} rows have" if counts.min() > 1 else "only 1 row has"
+        fewer, remedy = (f"fewer than {k} folds, and a fold", "take fewer folds, or leave that label out")
+        if part == "half":
+            fewer, remedy = "and a half", "leave that label out, or join it with another"
+        raise ValueError(f"labels: {few} the label {rare}, {fewer} would have none of them; {remedy}")
     return places
 
 
@@ -70,6 +71,9 @@ def bootstrap(n: int, times: int = 1000, *, key: Key = 0) -> list[HostArray]:
     Returns:
         Arrays of n row numbers, rising, some of them several times.
 
+    Raises:
+        TypeError, ValueError: where a number is no whole number or too small, or the key is none.
+
     Example:
         >>> import onesfw as fw
         >>> first, second = fw.rows.bootstrap(100, 2)
@@ -81,19 +85,20 @@ def bootstrap(n: int, times: int = 1000, *, key: Key = 0) -> list[HostArray]:
     return [np.sort(rng.integers(0, n, n)) for _ in range(times)]
 
 
-def halves(n: int, times: int = 100, *, key: Key = 0) -> list[HostArray]:
+def halves(n: int, times: int = 100, *, labels: npt.ArrayLike | None = None, key: Key = 0) -> list[HostArray]:
     """Half-samples in complementary pairs (Shah and Samworth 2013): each half, then the other one.
 
     Args:
         n: the number of rows; of an odd number a row is left out of both halves of a pair.
         times: how many half-samples, an even number.
+        labels: one for each row; both halves of a pair then have their share of every label.
         key: an integer seed or a JAX key.
 
     Returns:
         Arrays of ⌊n/2⌋ row numbers, rising.
 
     Raises:
-        ValueError: where `times` is odd.
+        ValueError: where `times` is odd, or a label has one row only.
 
     Example:
         >>> import onesfw as fw
@@ -104,6 +109,15 @@ def halves(n: int, times: int = 100, *, key: Key = 0) -> list[HostArray]:
     n, times = whole_number(n, "n", 2), whole_number(times, "times", 2)
     if times % 2:
         raise ValueError(f"times must be even, for half-samples come in pairs, got {times}; take {times + 1}")
-    rng, half = generator(key), n // 2
-    pairs = [rng.permutation(n) for _ in range(times // 2)]
-    return [np.sort(part) for order in pairs for part in (order[:half], order[half : 2 * half])]
+    places = np.zeros(n, np.int64) if labels is None else checked_labels(labels, n, 2, "half")
+    rng, half, most = generator(key), n // 2, int(np.bincount(places).argmax())
+    found = []
+    for _ in range(times // 2):
+        order = rng.permutation(n)
+        if labels is not None:
+            if n % 2:  # the row left out is one of the most frequent label
+                order = np.delete(order, np.flatnonzero(places[order] == most)[0])
+            order = order[np.argsort(places[order], kind="stable")]
+            order = np.concatenate([order[0::2], order[1::2]])
+        found += [np.sort(order[:half]), np.sort(order[half : 2 * half])]
+    return found

@@ -179,4 +179,4 @@ def solve(
         if replicates is not None:
             return result
         x, last = (run.objective.present(point, run.constraint) for point in (result.x, result.x_last))
-        return replace(result, x=x, x_last=last)
+        return replace(result, x=x, x_last=last, vertices=result.vertices if x is result.x else None)

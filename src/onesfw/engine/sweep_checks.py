@@ -59,8 +59,10 @@ def told_apart(sets: Sequence[ConvexSet]) -> tuple[HostArray, str]:
     if not single or len(differing) > 1:
         return np.arange(len(sets), dtype=np.float64), "set"
     paths = jax.tree_util.tree_flatten_with_path(sets[0])[0]
-    name = jax.tree_util.keystr(paths[single[0]][0], simple=True, separator=".").strip(".")
-    return columns[single[0]].astype(np.float64), {"bound": "radius"}.get(name, name)
+    words = jax.tree_util.keystr(paths[single[0]][0], simple=True, separator=".").strip(".").split(".")
+    *parts, name = [word for word in words if word not in ("sets", "set")]  # the fields of sets that hold sets
+    name = {"bound": "radius"}.get(name, name)
+    return columns[single[0]].astype(np.float64), f"{name} of {'.'.join(parts)}" if parts else name
 
 
 def checked_rows(rows: Iterable[npt.ArrayLike] | None, objective: Objective) -> list[HostArray] | None:

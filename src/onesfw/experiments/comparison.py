@@ -22,7 +22,7 @@ from onesfw.experiments.curves import (
     slope_text,
     standard_error,
 )
-from onesfw.experiments.runs import BY_GRADIENTS, NotFinite, measure, steps_for
+from onesfw.experiments.runs import BY_GRADIENTS, ENDS, NotFinite, measure, steps_for
 from onesfw.progress import RunsBar
 from onesfw.results.jsonable import Jsonable, plain
 from onesfw.results.show import Sheet, as_html, lines
@@ -38,13 +38,14 @@ METHODS: dict[str, tuple[str, str | None]] = {
 }
 """What can be compared: recipes by name, 1-SFW by that of its schedule too."""
 PRESET = "preset"
+TRIED = 4  # seeds on which a competitor's step rule is chosen; it is measured on others
 CONSTANTS: dict[str, dict[str, tuple[float, ...]]] = {
     "minibatch_sfw": {"noise": (0.25, 1.0, 2.0)},
     "spider_fw": {"noise": (0.25, 1.0, 2.0)},
-    "scg_plus_plus": {"noise": (0.25, 0.5, 2.0)},
-    "svrf": {"constant": (1.0, 16.0)},
+    "scg_plus_plus": {"noise": (0.25, 1.0, 2.0)},
+    "svrf": {"constant": (0.25, 4.0)},
     "storc": {"smoothness": (0.01, 1.0)},
-    "projected_sgd": {"noise": (0.1, 10.0)},
+    "projected_sgd": {"noise": (0.1, 10.0), "smoothness": (1.0,)},
 }
 """Other values of the constants that theory takes to be known, which competitors are tried with."""
 MOST_SAMPLES, MOST_SEEDS = 2**30, 10_000
@@ -65,7 +66,9 @@ class Comparison:
         key: the seed that all others are folded from.
         curves: what was measured, one for each method.
         skipped: the methods that did not run, with the reason.
-        rules: of each method with several step rules, the final errors of every rule, one for each seed.
+        rules: of each method with several step rules, the final errors of those that were chosen, one for each seed:
+            the best of all, and the best without a constant of its own.
+        tried: the final errors of every rule on the seeds on which the choice was made.
         finished: whether every method was run; False after Ctrl-C.
 
     Example:
@@ -84,6 +87,7 @@ class Comparison:
     curves: list[Curve] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     rules: dict[str, dict[str, Floats]] = field(default_factory=dict)
+    tried: dict[str, dict[str, Floats]] = field(default_factory=dict)
     finished: bool = True
 
     @property
@@ -109,7 +113,7 @@ class Comparison:
         said = [f"{name}: {reason}" for name, reason in self.skipped.items()]
         for name, rules in self.rules.items():
             best = min(rules, key=lambda rule: float(rules[rule].mean()))
-            said.append(f"{name}: {best!r} of {len(rules)} step rules")
+            said.append(f"{name}: {best!r} of {len(self.tried.get(name, rules))} step rules")
         return said
 
     def __str__(self) -> str:
@@ -132,9 +136,8 @@ class Comparison:
             "key": self.key,
             "finished": self.finished,
             "methods": [curve_content(curve) for curve in self.curves],
-            "step_rules": {
-                name: {rule: plain(errors) for rule, errors in rules.items()} for name, rules in self.rules.items()
-            },
+            "step_rules": plain(self.rules),
+            "step_rules_tried": plain(self.tried),
             "not_applicable": plain(self.skipped),
         }
 
@@ -160,7 +163,8 @@ def compare(
         samples: the budget of each run.
         seeds: how many seeds.
         key: the seed that all others are folded from.
-        step_rules: whether each competitor gets the best of its documented step rules (convex problems).
+        step_rules: whether each competitor gets the best of its documented step rules (convex problems), chosen on
+            seeds of their own.
         progress: whether to show a bar.
 
     Returns:
@@ -219,8 +223,8 @@ class Plan:
 
     @property
     def runs(self) -> int:
-        """How many curves will be measured."""
-        return sum(len(rules) for rules in self.work.values())
+        """How many runs will be announced: one for each rule that is tried, and one for each method."""
+        return sum(1 if len(rules) == 1 else len(rules) + 1 for rules in self.work.values())
 
 
 def prepare(
@@ -238,24 +242,16 @@ def prepare(
 
 
 def carry_out(plan: Plan, announce: Announce | None = None) -> Comparison:
-    """Run what was planned; Ctrl-C goes on as KeyboardInterrupt, and `plan.comparison` holds the methods done."""
+    """Run what was planned; Ctrl-C goes on as KeyboardInterrupt, and `plan.comparison` holds the methods done.
+
+    Where a method has several step rules, each is tried on a few seeds of their own; the best is measured on the rest.
+    """
     comparison = plan.comparison
-    problem = comparison.problem
     comparison.finished = False
-    work = [(name, algorithm) for name, rules in plan.work.items() for algorithm in rules.values()]
-    tasks = [(problem, algorithm, comparison.budget, comparison.seeds, comparison.key) for _, algorithm in work]
-
-    def begin(place: int) -> None:
-        if announce is not None:
-            announce(problem.name, work[place][0])
-
-    def here() -> Iterator[Curve | str]:
-        for place, task in enumerate(tasks):
-            begin(place)
-            yield curve_or_reason(*task)
-
-    curves = jobs.in_order(curve_or_reason, tasks, begin) if jobs.away() else here()
-    for name, rules in plan.work.items():
+    work = chosen_rules(plan, announce)
+    every = [(name, algorithm) for name, rules in work.items() for algorithm in rules.values()]
+    curves = measured_in_order(comparison, every, comparison.seeds, comparison.key, ENDS, announce)
+    for name, rules in work.items():
         found: dict[str, Curve] = {}
         for rule in rules:
             curve = next(curves)
@@ -267,16 +263,59 @@ def carry_out(plan: Plan, announce: Announce | None = None) -> Comparison:
             best = min(found, key=lambda rule: final_of(found[rule]))
             comparison.skipped.pop(name, None)
             comparison.curves.append(found[best])
-            if len(rules) > 1:
+            if name in comparison.tried:
                 comparison.rules[name] = {rule: curve.final for rule, curve in found.items()}
     comparison.finished = True
     return comparison
 
 
-def curve_or_reason(problem: Problem, algorithm: Algorithm, budget: int, seeds: int, key: int) -> Curve | str:
+def chosen_rules(plan: Plan, announce: Announce | None) -> dict[str, dict[str, Algorithm]]:
+    """Of each method the best rule, and the best without a constant of its own, on seeds that are not the plan's."""
+    comparison = plan.comparison
+    choices = {name: rules for name, rules in plan.work.items() if len(rules) > 1}
+    every = [(name, algorithm) for name, rules in choices.items() for algorithm in rules.values()]
+    curves = measured_in_order(comparison, every, TRIED, (comparison.key + 1) % 2**32, 1, announce)
+    chosen = dict(plan.work)
+    for name, rules in choices.items():
+        found = {rule: curve for rule in rules if isinstance(curve := next(curves), Curve)}
+        if not found:
+            continue  # the full runs will say why
+        ranked = sorted(found, key=lambda rule: final_of(found[rule]))
+        documented = next((rule for rule in ranked if "=" not in rule), ranked[0])
+        comparison.tried[name] = {rule: curve.final for rule, curve in found.items()}
+        chosen[name] = {rule: rules[rule] for rule in dict.fromkeys((ranked[0], documented))}
+    return chosen
+
+
+def measured_in_order(
+    comparison: Comparison,
+    work: list[tuple[str, Algorithm]],
+    seeds: int,
+    key: int,
+    ends: int,
+    announce: Announce | None,
+) -> Iterator[Curve | str]:
+    """Every curve, here or on the workers of a joblib backend; a method's first one is announced, trials each."""
+    tasks = [(comparison.problem, algorithm, comparison.budget, seeds, key, ends) for _, algorithm in work]
+
+    def begin(place: int) -> None:
+        if announce is not None and (ends == 1 or place == 0 or work[place][0] != work[place - 1][0]):
+            announce(comparison.problem.name, work[place][0])
+
+    def here() -> Iterator[Curve | str]:
+        for place, task in enumerate(tasks):
+            begin(place)
+            yield curve_or_reason(*task)
+
+    return iter(jobs.in_order(curve_or_reason, tasks, begin)) if jobs.away() and tasks else here()
+
+
+def curve_or_reason(
+    problem: Problem, algorithm: Algorithm, budget: int, seeds: int, key: int, ends: int
+) -> Curve | str:
     """What was measured, or why a method was left out; a task of its own."""
     try:
-        return measure(problem, algorithm, budget, seeds, key)
+        return measure(problem, algorithm, budget, seeds, key, ends)
     except NotFinite as error:
         return str(error)
 

@@ -57,9 +57,9 @@ def marks_for(algorithm: Algorithm, objective: Objective, budget: int) -> list[i
 
 
 def lengths_for(algorithm: Algorithm, objective: Objective, budget: int, points: int = ENDS) -> list[int]:
-    """The lengths of separate runs, one for each budget over the last two decades."""
+    """The lengths of separate runs, one for each budget over the last two decades; one point is the whole budget."""
     lengths = []
-    for count in np.geomspace(max(1.0, budget / 100), budget, points):
+    for count in np.geomspace(budget, max(1.0, budget / 100), points):
         try:
             lengths.append(steps_for(algorithm, objective, max(1, round(count))))
         except ValueError:
@@ -73,13 +73,16 @@ class NotFinite(ValueError):
     """A NaN or an infinity ended a run."""
 
 
-def measure(problem: Problem, algorithm: Algorithm, budget: int, seeds: int, key: int = 0) -> Curve:
-    """Run a method up to a budget and measure the error of its own output: x_{T+1}, or E over x_o."""
+def measure(problem: Problem, algorithm: Algorithm, budget: int, seeds: int, key: int = 0, ends: int = ENDS) -> Curve:
+    """Run a method up to a budget and measure the error of its own output: x_{T+1}, or E over x_o.
+
+    A method whose schedules depend on T is run for `ends` budgets, of which the last is the whole.
+    """
     if problem.setting == DR_SUBMODULAR and problem.exact:
-        return over_ends(problem, algorithm, budget, seeds, key, submodular_end)
+        return over_ends(problem, algorithm, budget, seeds, key, submodular_end, ends)
     if anytime(algorithm, problem.objective):
         return along(problem, algorithm, budget, seeds, key)
-    return over_ends(problem, algorithm, budget, seeds, key, end)
+    return over_ends(problem, algorithm, budget, seeds, key, end, ends)
 
 
 def run(
@@ -171,9 +174,10 @@ def over_ends(
     seeds: int,
     key: int,
     one: Callable[[Problem, Algorithm, int, int, int], tuple[Measures, Result]],
+    ends: int,
 ) -> Curve:
     """Separate runs, one for each budget: each point is the end of a run."""
-    lengths = lengths_for(algorithm, problem.objective, budget)
+    lengths = lengths_for(algorithm, problem.objective, budget, ends)
     errors: list[Measures] = []
     counts: dict[str, list[int]] = {name: [] for name in COUNTS}
     seconds = []

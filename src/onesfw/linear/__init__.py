@@ -4,6 +4,7 @@
 estimators of `onesfw.sklearn` are made of the same parts.
 """
 
+from onesfw.linear.column_selection import select_columns
 from onesfw.linear.constraints import CONSTRAINTS
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Evaluation, Learner, Settings, Start, evaluate
@@ -13,6 +14,7 @@ from onesfw.linear.notices import DataWarning
 from onesfw.linear.path import RadiusPath, radius_path
 from onesfw.linear.prediction import Predictions, predict
 from onesfw.linear.scores import Scores
+from onesfw.linear.stability import Stability, stability_selection
 from onesfw.linear.streaming import train
 
 __all__ = [
@@ -30,11 +32,14 @@ __all__ = [
     "RadiusPath",
     "Scores",
     "Settings",
+    "Stability",
     "Start",
     "Training",
     "evaluate",
     "examples",
     "predict",
     "radius_path",
+    "select_columns",
+    "stability_selection",
     "train",
 ]

@@ -13,7 +13,7 @@ from onesfw.linear.training import Budget, Fit
 from onesfw.trees import HostArray
 
 LARGE_SHARE = 0.1  # of the loss: a larger gap says that the model is not the one that was asked for
-NEGLIGIBLE = 1e-6  # of the loss of the best constant: gaps below are no trouble, however small the loss
+NEGLIGIBLE = 2e-6  # of the loss of the best constant: nothing is left to gain, however small the loss
 
 
 def too_large(gap: HostArray, loss: HostArray, units: HostArray) -> HostArray:

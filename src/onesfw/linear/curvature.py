@@ -25,10 +25,13 @@ CG_STEPS, CG_ACCURACY = 300, 1e-9
 def multiply(indptr: HostArray, indices: HostArray, values: HostArray, x: HostArray, out: HostArray) -> None:
     """out = X x."""
     for i in range(out.shape[0]):
-        total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            total += values[p] * x[indices[p]]
-        out[i] = total
+        even, odd, end = 0.0, 0.0, indptr[i + 1]  # two sums, for each addition waits for the one before
+        for p in range(indptr[i], end - 1, 2):
+            even += values[p] * x[indices[p]]
+            odd += values[p + 1] * x[indices[p + 1]]
+        if (end - indptr[i]) % 2:
+            even += values[end - 1] * x[indices[end - 1]]
+        out[i] = even + odd
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -51,29 +54,23 @@ def squares_back(indptr: HostArray, indices: HostArray, values: HostArray, w: Ho
 
 
 @njit(cache=True, nogil=True)
-def count_kept(indptr: HostArray, indices: HostArray, place: HostArray) -> HostArray:
-    """Where each row begins once only the columns with place ≥ 0 are kept."""
-    begin, kept = np.zeros(indptr.shape[0], np.int64), 0
-    for i in range(indptr.shape[0] - 1):
-        for p in range(indptr[i], indptr[i + 1]):
-            kept += place[indices[p]] >= 0
-        begin[i + 1] = kept
-    return begin
-
-
-@njit(cache=True, nogil=True)
 def keep(
     indptr: HostArray, indices: HostArray, values: HostArray, place: HostArray, signs: HostArray,
-    new_indices: HostArray, new_values: HostArray,
-) -> None:  # fmt: skip
-    """The entries of the kept columns, renumbered, times their signs."""
+    new_indptr: HostArray, new_indices: HostArray, new_values: HostArray,
+) -> int:  # fmt: skip
+    """The entries of the columns with place ≥ 0, renumbered, times their signs, which are 0 elsewhere; their number.
+
+    Each entry is written and the next one goes over it where it is not kept: a branch would be guessed wrong too often.
+    """
     kept = 0
-    for p in range(indptr[-1]):
-        j = place[indices[p]]
-        if j >= 0:
-            new_indices[kept] = j
+    for i in range(indptr.shape[0] - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            new_indices[kept] = place[j]
             new_values[kept] = signs[j] * values[p]
-            kept += 1
+            kept += place[j] >= 0
+        new_indptr[i + 1] = kept
+    return kept
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -118,22 +115,24 @@ class Columns(NamedTuple):
 
     def only(self, chosen: HostArray, signs: HostArray) -> Columns:
         """The chosen columns, in rising order, times their signs."""
-        place = np.full(self.width, -1, np.int64)
-        place[chosen] = np.arange(len(chosen))
-        indptr = count_kept(self.indptr, self.indices, place)
-        indices, values = np.empty(indptr[-1], np.uint32), np.empty(indptr[-1], self.values.dtype)
-        keep(self.indptr, self.indices, self.values, place, signs, indices, values)
-        return Columns(read_only(indptr), read_only(indices), read_only(values), len(chosen))
+        place, factors = np.full(self.width, -1, np.int32), np.zeros(self.width)
+        place[chosen], factors[chosen] = np.arange(len(chosen)), signs
+        indptr = np.zeros(len(self.indptr), np.int64)
+        # Room for all entries and one more; a page of memory that nothing is written to is none.
+        indices = np.empty(len(self.indices) + 1, np.uint32)
+        values = np.empty(len(self.indices) + 1, self.values.dtype)
+        kept = keep(self.indptr, self.indices, self.values, place, factors, indptr, indices, values)
+        return Columns(read_only(indptr), read_only(indices[:kept]), read_only(values[:kept]), len(chosen))
 
     def gram(self, bends: HostArray) -> HostArray:
         """X' diag(bends) X."""
-        out = np.zeros((self.width, self.width))
         rows = len(bends)
         if self.indptr[-1] < THICK * rows * self.width:
+            out = np.empty((self.width, self.width))
             gram(self.indptr, self.indices, self.values, bends, out)
             return out
         matrix = scipy.sparse.csr_array((self.values, self.indices.view(np.int32), self.indptr), (rows, self.width))
-        step = max(1, BLOCK_ENTRIES // self.width)
+        out, step = np.zeros((self.width, self.width)), max(1, BLOCK_ENTRIES // self.width)
         for first in range(0, rows, step):
             block = matrix[first : first + step].toarray().astype(np.float64, copy=False)
             out += (block * bends[first : first + step, None]).T @ block
@@ -164,7 +163,7 @@ class Matrix:
         if centred and total > 0:  # the intercept follows: its part of the curvature goes
             h = columns.back(bends)
             self.H -= np.outer(h, h / total)
-        self.H[np.diag_indices(columns.width)] *= 1.0 + damping
+        self.H.flat[:: columns.width + 1] *= 1.0 + damping
         self.diagonal = self.H.diagonal()
 
     def times(self, v: HostArray) -> HostArray:
@@ -175,11 +174,11 @@ class Matrix:
         """Cholesky, with a ridge that grows until it succeeds."""
         ridge, top = LEAST_RIDGE, max(float(self.diagonal.max(initial=0.0)), 1e-290)
         while True:
-            part = np.asfortranarray(self.H[np.ix_(free, free)])
-            part[np.diag_indices(len(free))] += shift + ridge * top
-            factor, failed = lapack.dpotrf(part, lower=1, overwrite_a=1, clean=0)
+            part = self.H[free[:, None], free] if len(free) < len(self.H) else self.H.copy()
+            part.flat[:: len(free) + 1] += shift + ridge * top
+            factor, failed = lapack.dpotrf(part.T, lower=1, overwrite_a=1, clean=0)  # symmetric: .T is column by column
             if not failed:
-                return np.asarray(lapack.dpotrs(factor, np.asfortranarray(right), lower=1)[0])
+                return np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
             ridge *= 100
 
 

@@ -65,6 +65,19 @@ def curvature(loss: int, parameter: float, m: float, y: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def slope_and_bend(loss: int, parameter: float, m: float, y: float) -> tuple[float, float]:
+    """(∂ℓ/∂m, ∂²ℓ/∂m²), with one exponential for both."""
+    if loss == LOGISTIC:
+        e = exp(-abs(m))
+        p = e / (1.0 + e)
+        return -y * (p if y * m > 0 else 1.0 - p), p * (1.0 - p)
+    if loss == POISSON:
+        e = exp(m)
+        return e - y, e
+    return derivative(loss, parameter, m, y), curvature(loss, parameter, m, y)
+
+
+@njit(cache=True, nogil=True)
 def best_shift(
     loss: int, parameter: float, margins: HostArray, targets: HostArray, weights: HostArray, low: float, high: float,
     start: float,
@@ -78,8 +91,9 @@ def best_shift(
     for _ in range(MOST_ROUNDS):
         slope, bend = 0.0, 0.0
         for i in range(margins.shape[0]):
-            slope += weights[i] * derivative(loss, parameter, margins[i] + b, targets[i])
-            bend += weights[i] * curvature(loss, parameter, margins[i] + b, targets[i])
+            first, second = slope_and_bend(loss, parameter, margins[i] + b, targets[i])
+            slope += weights[i] * first
+            bend += weights[i] * second
         if slope == 0.0 or (slope > 0 and b <= low) or (slope < 0 and b >= high):
             return b
         if slope > 0:

@@ -28,7 +28,7 @@ from onesfw.linear.radii import solve_radii
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
 from onesfw.linear.training import Budget, Memory, Progress, Team, fit_in_memory, learn_passes, some
 from onesfw.progress import ProgressBar
-from onesfw.results.pictures import BLUE, GREY, VERMILION, save_figure, styled
+from onesfw.results.pictures import BLUE, GREY, VERMILION, log_radii, save_figure, styled
 from onesfw.results.show import Sheet, Shown, axes_of
 from onesfw.trees import HostArray, Rows
 
@@ -145,7 +145,7 @@ class RadiusPath(Shown):
         axes.plot(self.radii, self.train_loss, "s--", color=VERMILION, label="training")
         if not self.unsolved.all():
             axes.axvline(self.best_radius, color=BLUE, linewidth=1, linestyle=":")
-        axes.set_xscale("log")
+        log_radii(axes)
         axes.set_xlabel("radius of the set")
         axes.set_ylabel(f"mean {LOSSES[self.settings.loss].title}")
         axes.set_title(self.title)

@@ -7,24 +7,29 @@ and those whose gradient is largest. Coefficients outside it are exactly 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from onesfw.engine import jobs
-from onesfw.linear.curvature import Columns, Curvature, curvature
+from onesfw.linear.curvature import Columns, curvature
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings
-from onesfw.linear.profile import Profile
+from onesfw.linear.profile import Expansion, Profile
 from onesfw.linear.simplex_quadratics import over_ball, over_cube, over_simplex
 from onesfw.trees import HostArray
 
 MOST_ROUNDS, MOST_STEPS = 60, 25
 FEWEST_NEW = 50  # columns that a round may add, and more where the support is larger
 NEAR = 0.999  # of the multiplier: columns whose gradient is above are worth having
+NEAR_NEXT, WIDE = 0.9, 0.8  # likewise for the next radius, and for columns that are to serve several radii
+SLACK = 0.1  # of the multiplier: zero columns whose slope is further above it stay out of a step
+FEW = 0.8  # of the columns: where fewer move, the rest is left out
+CLOSE, INEXACT = 1e-3, 1e-2  # gaps above a thousandth of F: steps that bring them to a hundredth are good enough
 SHORTEST = 1e-6  # of a step along the segment
 ROUGH = 1e-2  # how far a round goes, of the gap it began with
 MOST_DAMPING = 1e-2
@@ -33,7 +38,7 @@ MOST_IDLE = 2  # steps that F cannot tell from none
 TINY = 1e-300
 
 GapOf = Callable[[HostArray, HostArray], float]
-Program = Callable[[Curvature, HostArray, HostArray], HostArray]
+Program = Callable[[Expansion, float, HostArray, HostArray], HostArray]
 
 
 @dataclass(frozen=True)
@@ -46,118 +51,216 @@ class Polished:
     """Of the model that took most; each looks at all rows at least once."""
 
 
-@dataclass
+class Place(NamedTuple):
+    """Where a model stands: coefficients, their margins, and φ there."""
+
+    x: HostArray
+    margins: HostArray
+    there: Expansion
+
+
+class Working(NamedTuple):
+    """Columns that rounds work on."""
+
+    chosen: HostArray
+    signs: HostArray
+    """By which each column of the rows is multiplied; 0 for those that were not chosen."""
+    columns: Columns
+
+
 class Rounds:
-    """One model's way to the optimum."""
+    """One model's way to the optimum, and on to the optima of larger radii.
 
-    settings: Settings
-    data: Examples
-    model: int
-    tol: float
-    stop: Callable[[], bool]
-    note: Callable[[str], None]
+    Args:
+        settings: of all models.
+        data: the rows.
+        model: which of them.
+        x: where it starts, in its set.
+        intercept: likewise.
+        tol: the gap at which it ends.
+        stop: asked between steps.
+        note: hears of the gaps.
+    """
 
-    def __post_init__(self) -> None:
-        self.radius = float(self.settings.radii[self.model])
-        self.set = self.settings.set
-        data = self.data
+    def __init__(
+        self,
+        settings: Settings,
+        data: Examples,
+        model: int,
+        x: HostArray,
+        intercept: float,
+        tol: float,
+        stop: Callable[[], bool] = lambda: False,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.radius, self.set = float(settings.radii[model]), settings.set
+        self.alone = settings.models == 1  # several models that kept their columns might take more memory than the rows
+        self.x, self.tol, self.stop, self.note = np.array(x, np.float64), tol, stop, note
         self.rows = Columns(data.indptr, data.indices, data.values, data.n_features)
+        self.profile = Profile(settings, data, model, intercept)
+        self.margins: HostArray | None = None
+        self.gradient: HostArray | None = None
+        self.working: Working | None = None
+        self.wide = NEAR
+        self.before: tuple[HostArray, float] | None = None
 
-    def run(self, x: HostArray, intercept: float) -> tuple[HostArray, float, float, float, int]:
-        """(x, intercept, value, gap, rounds) from a start in the set."""
-        self.profile = profile = Profile(self.settings, self.data, self.model, intercept)
-        best: tuple[HostArray, float, float, float] | None = None
-        stalled, rounds = 0, 0
+    def grow(self, radius: float) -> None:
+        """Go to the boundary of a larger set, where most solutions lie: on the line through the last two solutions.
+
+        Without two of them, or without columns at hand, along the ray; on the simplex one of both is needed.
+        """
+        assert self.margins is not None
+        before, self.before = self.before, (self.x, self.radius)
+        norm = self.set.norm(self.x)
+        if norm >= (1 - 1e-9) * self.radius:
+            x = self.x
+            if before is not None and self.working is not None:
+                x = x + (radius - self.radius) / (self.radius - before[1]) * (x - before[0])
+                x[x * self.x <= 0] = 0.0
+                norm = self.set.norm(x)
+            factor = radius / max(norm, TINY)
+            if x is self.x or self.working is None:
+                self.margins = self.margins * factor
+            else:
+                chosen, signs, columns = self.working
+                self.margins = columns.times((factor * signs * x)[chosen])
+            self.x = x * factor
+        self.radius, self.wide = radius, WIDE
+
+    def run(self) -> tuple[HostArray, float, float, float, int]:
+        """(x, intercept, value, gap, rounds)."""
+        margins = self.rows.times(self.x) if self.margins is None else self.margins
+        at = Place(self.x, margins, self.profile.expand(margins))
+        rounds, stalled, least = 0, 0, np.inf
+        if self.gradient is not None:  # of a smaller radius: which columns matter is much the same
+            rounds, at = 1, self.step(at, self.gradient, 0.3 * self.tol, NEAR_NEXT)
+        best = at
         while rounds < MOST_ROUNDS:
             rounds += 1
-            margins = self.rows.times(x)
-            value = profile.expand(margins)
-            gradient = self.rows.back(profile.slopes)
-            gap = float(gradient @ x) - self.radius * self.set.least(gradient)
+            gradient = self.rows.back(at.there.slopes)
+            gap = float(gradient @ at.x) - self.radius * self.set.least(gradient)
             if not np.isfinite(gap):
                 raise FloatingPointError("the loss is not finite: scale rows and targets, or lower the radius")
             self.note(f"polishing, gap {gap:.1e}")
-            stalled = stalled + 1 if best is not None and gap > 0.7 * best[3] else 0
-            if best is None or gap < best[3]:
-                best = (x, profile.intercept, value, gap)
+            stalled = stalled + 1 if gap > 0.7 * least else 0
+            if gap < least:
+                best, least, self.gradient = at, gap, gradient
             if gap <= self.tol or stalled > 4 or self.stop():
                 break
-            target = max(0.3 * self.tol, ROUGH * gap)
-            x = self.on_columns(x, gradient, margins, target) if self.set.one_hot else self.on_all(x, margins, target)
-        assert best is not None
-        return (*best, rounds)
+            at = self.step(at, gradient, max(0.3 * self.tol, ROUGH * gap))
+        self.x, self.margins = best.x, best.margins
+        if not self.alone:
+            self.working = None
+        return best.x, best.there.intercept, best.there.value, float(least), rounds
 
-    def on_columns(self, x: HostArray, gradient: HostArray, margins: HostArray, target: float) -> HostArray:
-        """Newton's method on the columns worth having, as v ≥ 0 times signs."""
-        signed, filled = self.set.signed, self.set.name == "simplex"
-        support = x != 0
-        level = -float(gradient @ x) / self.radius
-        level = level if filled else max(level, 0.0)
-        worth = np.abs(gradient) if signed else -gradient
-        new = np.flatnonzero(~support & (worth > level - (1 - NEAR) * abs(level)))
-        most = max(FEWEST_NEW, 2 * int(support.sum()))
+    def step(self, at: Place, gradient: HostArray, target: float, near: float = NEAR) -> Place:
+        """A round."""
+        return self.on_columns(at, gradient, target, near) if self.set.one_hot else self.on_all(at, target)
+
+    def worth_having(self, x: HostArray, gradient: HostArray, near: float) -> Working:
+        """The support, and columns whose gradient is large; those of the round before where they hold all of these."""
+        if self.working is not None:
+            chosen, signs = self.choose(x, gradient, near)
+            if (self.working.signs[chosen] == signs).all():
+                return self.working
+        chosen, signs = self.choose(x, gradient, min(near, self.wide))
+        every = np.zeros(len(x))
+        every[chosen] = signs
+        self.working = Working(chosen, every, self.rows.only(chosen, signs))
+        return self.working
+
+    def choose(self, x: HostArray, gradient: HostArray, near: float) -> tuple[HostArray, HostArray]:
+        """(columns, signs): the support, and the largest gradients above `near` times the multiplier."""
+        support, level = x != 0, self.level(gradient, x)
+        worth = np.abs(gradient) if self.set.signed else -gradient
+        new = np.flatnonzero(~support & (worth > level - (1 - near) * abs(level)))
+        held = np.flatnonzero(support)
+        most = max(FEWEST_NEW, 2 * len(held))
         if len(new) > most:
             new = new[np.argpartition(-worth[new], most)[:most]]
-        chosen = np.sort(np.concatenate([np.flatnonzero(support), new]))
-        signs = (
-            np.where(x[chosen] != 0, np.sign(x[chosen]), -np.sign(gradient[chosen])) if signed else np.ones(len(chosen))
-        )
-        columns = self.rows.only(chosen, signs)
+        chosen = np.sort(np.concatenate([held, new]))
+        if not self.set.signed:
+            return chosen, np.ones(len(chosen))
+        return chosen, np.where(support[chosen], np.sign(x[chosen]), -np.sign(gradient[chosen]))
+
+    def on_columns(self, at: Place, gradient: HostArray, target: float, near: float) -> Place:
+        """Newton's method on the columns worth having, as v ≥ 0 times signs."""
+        filled = self.set.name == "simplex"
+        chosen, signs, columns = self.worth_having(at.x, gradient, near)
 
         def gap_of(g: HostArray, z: HostArray) -> float:
             least = float(g.min())
             return float(g @ z) - self.radius * (least if filled else min(least, 0.0))
 
-        z = self.newton(
-            columns, np.abs(x[chosen]), margins, target, gap_of,
-            lambda H, c, z: over_simplex(H, c, z, self.radius, filled),
-        )  # fmt: skip
-        found = np.zeros(len(x))
-        found[chosen] = signs * z
-        return found
+        def program(there: Expansion, damping: float, g: HostArray, z: HostArray) -> HostArray:
+            level = self.level(g, z)
+            free = np.flatnonzero((z > 0) | (g + level < SLACK * abs(level)))
+            few = len(free) < FEW * len(z)
+            some = columns.only(free, np.ones(len(free))) if few else columns
+            accuracy = 0.0 if damping < CLOSE else INEXACT
+            H = curvature(some, there.bends, there.centred, damping, self.rows.nbytes, True)
+            if not few:
+                return over_simplex(H, g, z, self.radius, filled, accuracy)
+            found = np.zeros(len(z))
+            found[free] = over_simplex(H, g[free], z[free], self.radius, filled, accuracy)
+            return found
 
-    def on_all(self, x: HostArray, margins: HostArray, target: float) -> HostArray:
+        place = self.newton(columns, at._replace(x=np.abs(at.x[chosen])), target, gap_of, program)
+        found = np.zeros(len(at.x))
+        found[chosen] = signs[chosen] * place.x
+        return place._replace(x=found)
+
+    def level(self, gradient: HostArray, x: HostArray) -> float:
+        """The multiplier of the sum, were x the optimum."""
+        level = -float(gradient @ x) / self.radius
+        return level if self.set.name == "simplex" else max(level, 0.0)
+
+    def on_all(self, at: Place, target: float) -> Place:
         """Newton's method on all columns."""
-        program = over_ball if self.set.name == "l2" else over_cube
+        over = over_ball if self.set.name == "l2" else over_cube
 
         def gap_of(g: HostArray, z: HostArray) -> float:
             return float(g @ z) - self.radius * self.set.least(g)
 
-        return self.newton(self.rows, x, margins, target, gap_of, lambda H, c, z: program(H, c, z, self.radius))
+        def program(there: Expansion, damping: float, g: HostArray, z: HostArray) -> HostArray:
+            H = curvature(self.rows, there.bends, there.centred, damping, self.rows.nbytes, False)
+            return over(H, g, z, self.radius)
 
-    def newton(
-        self, columns: Columns, z: HostArray, margins: HostArray, target: float, gap_of: GapOf, program: Program
-    ) -> HostArray:
+        return self.newton(self.rows, at, target, gap_of, program)
+
+    def newton(self, columns: Columns, at: Place, target: float, gap_of: GapOf, program: Program) -> Place:
         """min φ over the set on these columns, to a gap of `target`."""
-        profile, caution, idle = self.profile, 0.0, 0
+        (z, margins, now), caution, idle = at, 0.0, 0
         for _ in range(MOST_STEPS):
-            value = profile.expand(margins, caution)
-            slope = columns.back(profile.slopes)
+            slope = columns.back(now.slopes)
             gap = gap_of(slope, z)
             if gap <= target or idle > MOST_IDLE or self.stop():
                 break
-            damping = min(MOST_DAMPING, gap / max(abs(value), TINY))  # far away; Newton's own step near the end
-            H = curvature(columns, profile.bends, profile.centred, damping, self.rows.nbytes, self.set.one_hot)
-            move = program(H, slope - H.times(z), z) - z
-            downhill, noise = float(slope @ move), ROUNDING * abs(value)
+            damping = min(MOST_DAMPING, gap / max(abs(now.value), TINY))  # far away; Newton's own step near the end
+            goal = program(now, damping, slope, z)
+            if self.set.one_hot:
+                goal[goal < 1e-16 * self.radius] = 0.0
+            downhill, noise = float(slope @ (goal - z)), ROUNDING * abs(now.value)
             if downhill >= 0:
                 break
             idle = idle + 1 if -downhill <= noise else 0  # F cannot tell such steps; the gap can
-            change, length = columns.times(move), 1.0
-            while not profile.value(margins + length * change) <= value + 1e-4 * length * downhill + noise:
+            length, ahead = 1.0, columns.times(goal)
+            trial = ahead
+            there = self.profile.expand(trial)
+            while length > SHORTEST and not there.value <= now.value + 1e-4 * length * downhill + noise:
                 length /= 2
-                if length <= SHORTEST:
-                    break
+                trial = margins + length * (ahead - margins)
+                there = self.profile.expand(trial)
             if length <= SHORTEST:
                 if caution >= 1:
                     break
                 caution = 1.0
-                continue
-            caution = min(1.0, max(0.05, 4 * caution)) if length < 0.2 else caution / 4 if caution > 1e-3 else 0.0
-            z, margins = z + length * move, margins + length * change
-            if self.set.one_hot:
-                z[z < 1e-16 * self.radius] = 0.0
-        return z
+            else:
+                caution = min(1.0, max(0.05, 4 * caution)) if length < 0.2 else caution / 4 if caution > 1e-3 else 0.0
+                z, margins, now = (goal if length == 1 else z + length * (goal - z)), trial, there
+            if caution > 0:
+                now = self.profile.expand(margins, caution)
+        return Place(z, margins, now if caution == 0 else self.profile.expand(margins))
 
 
 @cache
@@ -193,21 +296,25 @@ def polish(
         The models, their losses and gaps from all rows.
     """
 
-    def one(model: int) -> tuple[HostArray, float, float, float, int]:
-        rounds = Rounds(settings, data, model, float(limits[model]), stop, note)
-        return rounds.run(np.array(coefs[model], np.float64), float(intercepts[model]))
+    models = [
+        Rounds(settings, data, model, coefs[model], float(intercepts[model]), float(limits[model]), stop, note)
+        for model in range(settings.models)
+    ]
+    with pools().limit(limits=1):
+        return together(models, n_jobs)
 
-    shares = np.array_split(np.arange(settings.models), min(settings.models, jobs.workers(n_jobs)))
-    with (
-        np.errstate(over="ignore", invalid="ignore"),
-        pools().limit(limits=1),
-    ):  # small matrices: threads of the linear algebra would wait for one another
-        # Threads: kernels and factorisations run without the interpreter's lock, and `stop` is heard at once.
-        if len(shares) == 1:
-            parts = [[one(model) for model in range(settings.models)]]
+
+def together(models: Sequence[Rounds], n_jobs: int | None = None) -> Polished:
+    """The rounds of all models, in threads: kernels and factorisations run without the interpreter's lock.
+
+    The linear algebra's own threads would wait for one another on small matrices: callers limit them to one.
+    """
+    workers = min(len(models), jobs.workers(n_jobs)) if len(models) > 1 else 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        if workers == 1:
+            parts = [[model.run() for model in models]]
         else:
-            parts = jobs.together(
-                lambda share: [one(int(m)) for m in share], [(share,) for share in shares], shared=True
-            )  # fmt: skip
+            shares = [(share,) for share in np.array_split(np.arange(len(models)), workers)]
+            parts = jobs.together(lambda share: [models[m].run() for m in share], shares, shared=True)
     xs, shifts, values, gaps, rounds = zip(*(found for part in parts for found in part), strict=True)
     return Polished(np.stack(xs), Evaluation(np.array(values), np.array(gaps), np.array(shifts)), max(rounds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import exp, log1p
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -18,6 +19,7 @@ from onesfw.linear.losses import (
     best_shift,
     curvature,
     derivative,
+    slope_and_bend,
     value,
 )
 from onesfw.trees import HostArray
@@ -65,17 +67,6 @@ def expand(
 
 
 @njit(cache=True, nogil=True)
-def total_loss(
-    loss: int, parameter: float, margins: HostArray, shift: float, targets: HostArray, weights: HostArray
-) -> float:
-    """Σ w ℓ at margins + shift."""
-    total = 0.0
-    for i in range(margins.shape[0]):
-        total += weights[i] * value(loss, parameter, margins[i] + shift, targets[i])
-    return total
-
-
-@njit(cache=True, nogil=True)
 def settled_shift(
     loss: int, parameter: float, margins: HostArray, targets: HostArray, weights: HostArray, low: float, high: float,
     start: float,
@@ -85,8 +76,9 @@ def settled_shift(
     for _ in range(QUICK_ROUNDS):
         slope, bend = 0.0, 0.0
         for i in range(margins.shape[0]):
-            slope += weights[i] * derivative(loss, parameter, margins[i] + b, targets[i])
-            bend += weights[i] * curvature(loss, parameter, margins[i] + b, targets[i])
+            first, second = slope_and_bend(loss, parameter, margins[i] + b, targets[i])
+            slope += weights[i] * first
+            bend += weights[i] * second
         if (slope >= 0 and b <= low) or (slope <= 0 and b >= high):
             return b
         if not bend > 0:
@@ -98,6 +90,20 @@ def settled_shift(
         if abs(step) <= SETTLED * max(1.0, abs(b)):
             return b
     return best_shift(loss, parameter, margins, targets, weights, low, high, start)
+
+
+class Expansion(NamedTuple):
+    """φ at some margins, to second order."""
+
+    value: float
+    slopes: HostArray
+    """w ℓ', a row each."""
+    bends: HostArray
+    """w ℓ'', a row each."""
+    intercept: float
+    """The best one."""
+    centred: bool
+    """Whether the intercept follows the margins: not where there is none, or where it lies at its bound."""
 
 
 class Profile:
@@ -117,48 +123,27 @@ class Profile:
         intervals = settings.intervals
         self.interval = None if intervals is None else (float(intervals[model][0]), float(intervals[model][1]))
         self.intercept = float(intercept)
-        self.slopes, self.bends = np.empty(data.size), np.empty(data.size)
 
-    @property
-    def centred(self) -> bool:
-        """Whether the intercept follows the margins: not where there is none, or where it lies at its bound."""
-        return self.interval is not None and self.interval[0] < self.intercept < self.interval[1]
-
-    def value(self, margins: HostArray) -> float:
-        """φ(m)."""
-        self.settle(margins)
-        return float(total_loss(self.code, self.delta, margins, self.intercept, self.targets, self.weights))
-
-    def expand(self, margins: HostArray, caution: float = 0.0) -> float:
-        """φ(m), with `slopes` and `bends` at the best intercept."""
-        self.settle(margins)
-        return float(
-            expand(
-                self.code,
-                self.delta,
-                margins,
-                self.intercept,
-                self.targets,
-                self.weights,
-                caution,
-                self.slopes,
-                self.bends,
-            )
-        )
-
-    def settle(self, margins: HostArray) -> None:
-        """Solve for the intercept."""
+    def expand(self, margins: HostArray, caution: float = 0.0) -> Expansion:
+        """φ(m) to second order; `caution` blends the second derivatives with upper bounds of them."""
+        centred = False
         if self.interval is not None:
             low, high = self.interval
             self.intercept = float(
                 settled_shift(self.code, self.delta, margins, self.targets, self.weights, low, high, self.intercept)
             )
+            centred = low < self.intercept < high
+        slopes, bends = np.empty(len(margins)), np.empty(len(margins))
+        value = expand(
+            self.code, self.delta, margins, self.intercept, self.targets, self.weights, caution, slopes, bends
+        )  # fmt: skip
+        return Expansion(float(value), slopes, bends, self.intercept, centred)
 
 
 def loss_units(settings: Settings, data: Examples) -> HostArray:
     """The loss of the best constant, of 0 where there is no intercept, above the least that the targets allow."""
     nothing = np.zeros(data.size)
-    units = np.array([Profile(settings, data, model).value(nothing) for model in range(settings.models)])
+    units = np.array([Profile(settings, data, model).expand(nothing).value for model in range(settings.models)])
     if settings.loss != "poisson":
         return units
     y = data.targets

@@ -10,7 +10,7 @@ import numpy as np
 from onesfw.linear.defaults import default_radius
 from onesfw.linear.examples import Examples, read_only
 from onesfw.linear.learner import Evaluation, Settings, Start
-from onesfw.linear.polish import polish
+from onesfw.linear.polish import Rounds, pools, together
 from onesfw.linear.profile import loss_units
 from onesfw.trees import HostArray
 
@@ -42,19 +42,21 @@ def solve_radii(
     note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[tuple[HostArray, Evaluation]]:
     """The models of each radius in turn, rising; a solution lies in every larger set, and the next one starts there."""
-    now, before = None, 0.0
-    for radius in radii:
-        stage = replace(settings, radius=float(radius))
-        if now is None:
-            now = start if start is not None else first_start(stage)
-        else:  # along the ray to the next set's boundary, where most solutions lie; on the simplex all do
-            norms = np.array([settings.set.norm(coef) for coef in now.coefs])
-            bound = norms >= (1 - 1e-9) * before
-            now = now._replace(coefs=now.coefs * np.where(bound, radius / np.maximum(norms, 1e-300), 1.0)[:, None])
-        before = radius
-        found = polish(stage, data, now.coefs, now.intercepts, limits, n_jobs=n_jobs, stop=stop, note=note)
-        now = Start(found.coefs, found.evaluation.intercepts)
-        yield found.coefs, found.evaluation
+    models: list[Rounds] = []
+    with pools().limit(limits=1):
+        for radius in map(float, radii):
+            if models:
+                for model in models:
+                    model.grow(radius)
+            else:
+                first = replace(settings, radius=radius)
+                coefs, intercepts, _ = start if start is not None else first_start(first)
+                models = [
+                    Rounds(first, data, model, coefs[model], float(intercepts[model]), float(limits[model]), stop, note)
+                    for model in range(settings.models)
+                ]
+            found = together(models, n_jobs)
+            yield found.coefs, found.evaluation
 
 
 def validation_losses(settings: Settings, data: Examples, coefs: HostArray, intercepts: HostArray) -> HostArray:

@@ -84,7 +84,7 @@ def deal_groups(
     files: Files, options: ReadOptions, split: Split, key: int, buffer: int
 ) -> tuple[Prepared, list[Shard]]:
     """Shards of row groups, the larger ones dealt first, each to whoever has the fewest rows."""
-    groups = read_groups(files, cores())
+    groups = read_groups(files, options, cores())
     enough(len(groups), split, "row groups")
     prepared, _ = prepare(files, options)
     shuffled = np.random.default_rng([key, split.shards]).permutation(len(groups)).tolist()

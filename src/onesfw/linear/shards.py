@@ -1,19 +1,21 @@
 """One model from shards: rounds of rows on several workers, joined by their averages.
 
-Each of W workers learns k rows of its own shard from a common state (x̄, d̄). Then
+Each of W workers takes k steps over rows of its own shard from a common state (x̄, d̄), along which d is only carried
+(ρ = 0). Then Algorithm 2 takes the rows of all workers as one sample:
 
-    x̄ = Σ_w p_w x_w,      d_w ← d_w + (1/k) Σ_z (g(x̄; z) − g(x_w; z)) over the round's rows,      d̄ = Σ_w p_w d_w
+    x̄⁺ = Σ_w p_w x_w,      d̄⁺ = ḡ(x̄⁺) + (1 − ρ)(d̄ − ḡ(x̄)),      ḡ(x) = Σ_w p_w (1/k) Σ_z g(x; z)
 
-with p_w the shard's share of the rows. Without the correction d̄ would be the gradient at W points at once, and where
-shards differ the loss would stop falling. A round is a pure function of (state, shard, round): any joblib backend
-carries it, and a cluster does again what a dead worker lost.
+with p_w the shard's share of the rows. The workers' own d would not do: they are gradients at W points, and their mean
+stops at a floor where shards differ; with ρ > 0 a worker's own noise draws its vertices to wrong places, which no
+average of x mends. A round is a pure function of (state, shard, round): any joblib backend carries it, and a cluster
+does again what a dead worker lost.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -25,9 +27,11 @@ from onesfw.data.prepare import Prepared, ReadOptions
 from onesfw.data.row_groups import Group, chunked, decode
 from onesfw.engine.jobs import together
 from onesfw.linear.examples import Examples, examples
-from onesfw.linear.learner import Learner, Settings
+from onesfw.linear.gradient import LARGEST_CONSTANT, TINY
+from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, Settings
 from onesfw.linear.losses import all_derivatives, all_values
 from onesfw.linear.one_hot import BLOCKS_PER_GROUP, L1
+from onesfw.schedules import constant
 from onesfw.trees import HostArray
 
 KEPT_CHUNKS = 2  # decoded chunks that a worker's process keeps for the next round
@@ -228,9 +232,11 @@ class GroupShard:
 
 
 class Learnt(NamedTuple):
-    """What a worker's round came to: its state, the losses before, and how many rows each model has as its own."""
+    """What a worker's round came to: where it is, the losses before, how many rows each model has as its own."""
 
-    state: State
+    coefs: HostArray
+    intercepts: HostArray
+    bend: HostArray
     loss: float
     positives: HostArray
 
@@ -238,48 +244,82 @@ class Learnt(NamedTuple):
 def learn_round(settings: Settings, state: State, shard: Shard, place: int, count: int) -> Learnt:
     """The first task of a round: learn rows of a shard from the common state."""
     learner = learner_at(settings, state)
+    if state.step:
+        learner.schedule = replace(learner.schedule, rho=constant(0.0), adaptive=False)
     loss, positives = 0.0, np.zeros(settings.models)
     for data, order in shard.round(place, count, settings):
         loss += float(learner.learn_examples(data, order).mean())
         for model in range(settings.models):
             positives[model] += np.count_nonzero(settings.targets_of(data.targets[order], model) > 0)
-    return Learnt(state_of(learner), loss, positives)
+    return Learnt(learner.coefs, learner.intercepts, learner.scalars["bend"].copy(), loss, positives)
 
 
-def carry_jump(settings: Settings, mean: State, own: State, shard: Shard, place: int, count: int) -> State:
-    """The second task: d_w at the mean x̄, plus the mean over the round's rows of g(x̄; z) − g(x_w; z)."""
-    gradients, intercepts = own.gradients.copy(), own.running["intercept_d"].copy()
-    loss = settings.loss_function
+class Point(NamedTuple):
+    """x̄ of each model, and the intercepts."""
+
+    coefs: HostArray
+    intercepts: HostArray
+
+
+class Tracked(NamedTuple):
+    """Means over a worker's rows, one a model: g(x̄⁺; z) − (1 − ρ) g(x̄; z), its entry for the intercept, and
+    ‖g(x̄⁺; z) − g(x̄; z)‖² and the variance of g(x̄; z)."""
+
+    gradients: HostArray
+    intercept_d: HostArray
+    change: HostArray
+    noise: HostArray
+
+
+def track(
+    settings: Settings, before: Point, after: Point, rho: HostArray, shard: Shard, place: int, count: int
+) -> Tracked:
+    """The second task: how the gradient over the round's rows moved with x̄."""
+    models, loss, own = settings.models, settings.loss_function, settings.intercept is not None
+    news, olds = np.zeros((2, models)), np.zeros((2, models))  # of the intercept's slope and of ‖g‖²
+    gradients, old_gradients = np.zeros((models, settings.n_features)), np.zeros((models, settings.n_features))
+    change = np.zeros(models)
     for data, order in shard.round(place, count, settings):
         rows, targets, weights = data.matrix[order], data.targets[order], data.weights[order]
-        for model in range(settings.models):
+        squares = np.add.reduceat(np.append(rows.data**2, 0.0), rows.indptr[:-1]) * (np.diff(rows.indptr) > 0) + own
+        for model in range(models):
             y = settings.targets_of(targets, model)
-            slopes = [
-                all_derivatives(loss.code, settings.delta, rows @ at.coefs[model] + at.intercepts[model], y)
-                for at in (mean, own)
-            ]
-            change = weights * (slopes[0] - slopes[1])
-            gradients[model] += rows.T @ change / count
-            if settings.intercept is not None:
-                intercepts[model] += change.sum() / count
-    running = {**own.running, "intercept_d": intercepts}
-    return State(own.step, mean.coefs, mean.intercepts, gradients, running)
-
-
-def mean_state(states: Sequence[State], shares: Sequence[float]) -> State:
-    """Σ p_w of everything; a fixed order of the sum, so that the bits do not depend on who was first."""
-
-    def mean(values: Sequence[HostArray]) -> HostArray:
-        total = shares[0] * values[0]
-        for share, value in zip(shares[1:], values[1:], strict=True):
-            total = total + share * value
-        return total
-
-    running = {name: mean([state.running[name] for state in states]) for name in RUNNING}
-    return State(
-        states[0].step, mean([s.coefs for s in states]), mean([s.intercepts for s in states]),
-        mean([s.gradients for s in states]), running,
+            new, old = (
+                weights * all_derivatives(loss.code, settings.delta, rows @ at.coefs[model] + at.intercepts[model], y)
+                for at in (after, before)
+            )
+            gradients[model] += rows.T @ new
+            old_gradients[model] += rows.T @ old
+            news[0, model] += new.sum()
+            olds[:, model] += old.sum(), (old**2 * squares).sum()
+            change[model] += ((new - old) ** 2 * squares).sum()
+    means = np.sum(old_gradients**2, axis=1) + own * olds[0] ** 2
+    return Tracked(
+        (gradients - (1 - rho)[:, None] * old_gradients) / count, own * (news[0] - (1 - rho) * olds[0]) / count,
+        change / count, olds[1] / count - means / count**2,
     )  # fmt: skip
+
+
+def weight_of(settings: Settings, state: State, count: int) -> HostArray:
+    """ρ of a round, one a model: 1 − Π (1 − ρ_t) over its steps; adaptive, c k/(t + c k) with c as in `gradient`."""
+    schedule, t = SCHEDULES[settings.schedule or DEFAULT_SCHEDULE], state.step
+    if not t:
+        return np.ones(settings.models)
+    if not schedule.adaptive:
+        steps = schedule.rho(np.arange(t + 1, t + 1 + count), 0)
+        return np.full(settings.models, 1 - np.prod(1 - steps))
+    ratio = state.running["change"] / np.maximum(state.running["noise"], TINY)
+    c = np.minimum((1 + np.sqrt(1 + 4 * ratio)) / 2, LARGEST_CONSTANT)
+    found: HostArray = c * count / (t + c * count)
+    return found
+
+
+def mean_of(values: Sequence[HostArray], shares: Sequence[float]) -> HostArray:
+    """Σ p_w value_w, in a fixed order of the sum, so that the bits do not depend on who was first."""
+    total = shares[0] * values[0]
+    for share, value in zip(shares[1:], values[1:], strict=True):
+        total = total + share * value
+    return total
 
 
 def do_round(
@@ -289,13 +329,22 @@ def do_round(
     total = sum(shard.rows for shard in shards)
     shares = [shard.rows / total for shard in shards]
     learnt = together(learn_round, [(settings, state, shard, place, count) for shard in shards], shared=False)
-    mean = mean_state([one.state for one in learnt], shares)
-    carried = together(
-        carry_jump,
-        [(settings, mean, one.state, shard, place, count) for one, shard in zip(learnt, shards, strict=True)],
-        shared=False,
-    )
-    return mean_state(carried, shares), learnt
+    before = Point(state.coefs, state.intercepts)
+    after = Point(*(mean_of([getattr(one, name) for one in learnt], shares) for name in Point._fields))
+    rho = weight_of(settings, state, count)
+    parts = together(track, [(settings, before, after, rho, shard, place, count) for shard in shards], shared=False)
+    found = Tracked(*(mean_of(values, shares) for values in zip(*parts, strict=True)))
+    running = {
+        "intercept_d": found.intercept_d + (1 - rho) * state.running["intercept_d"],
+        "bend": mean_of([one.bend for one in learnt], shares),
+        "change": state.running["change"],
+        "noise": state.running["noise"],
+    }
+    if place:  # means over the rounds: m² of (t/k)²‖Δ‖², s² of the variance, both of one row
+        for name, seen in (("change", (state.step / count) ** 2 * found.change), ("noise", found.noise)):
+            running[name] = running[name] + (seen - running[name]) / place
+    gradients = found.gradients + (1 - rho)[:, None] * state.gradients
+    return State(state.step + count, after.coefs, after.intercepts, gradients, running), learnt
 
 
 def refuse_sorted(settings: Settings, learnt: Sequence[Learnt], count: int) -> None:

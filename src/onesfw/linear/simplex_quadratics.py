@@ -1,53 +1,117 @@
-"""min ⟨c, v⟩ + ½⟨v, H v⟩ over the sets of linear models: simplices, the Euclidean ball, the cube."""
+"""min ⟨g, v − z⟩ + ½⟨v − z, H (v − z)⟩ over the sets of linear models: simplices, the Euclidean ball, the cube.
+
+z is where the search starts, and g the slope there.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from onesfw.linear.curvature import Curvature
+from onesfw.linear.curvature import FAST, Curvature, Matrix
 from onesfw.trees import HostArray
 
 MOST_PIVOTS, PATIENCE = 25, 3
+MOST_EXCHANGES = 20  # times the columns
+GAP_EVERY = 16  # exchanges
+WARM = 1e-2  # how near exchanges come before pivoting begins
 MOST_SHIFTS, MOST_FACES = 12, 30
 ACCURATE, SHORTEST = 1e-2, 1e-4
 LEAST_DIAGONAL = 1e-8
 TINY = 1e-300
 
 
-def energy(H: Curvature, c: HostArray, v: HostArray) -> float:
-    """⟨c, v⟩ + ½⟨v, H v⟩."""
-    return float(c @ v + v @ H.times(v) / 2)
+@njit(cache=True, nogil=True, fastmath=FAST)
+def pairs(
+    H: HostArray, slope: HostArray, z: HostArray, radius: float, filled: bool, accuracy: float, v: HostArray,
+    g: HostArray,
+) -> bool:  # fmt: skip
+    """Over {v ≥ 0, Σv ≤ r}, or with `filled` Σv = r, by exchanges between two coordinates; writes v and its slope g.
+
+    What has the least slope grows at the cost of the coordinate where that gains most (Fan, Chen and Lin 2005); the
+    room that the sum leaves counts as a coordinate of slope 0. True where the gap came below `accuracy` times that of
+    z, False where it did not in time.
+    """
+    size, first = len(z), -1.0
+    v[:], g[:] = z, slope
+    room = 0.0 if filled else max(radius - v.sum(), 0.0)
+    for turn in range(MOST_EXCHANGES * size):
+        i = np.argmin(g)
+        grows = filled or g[i] < 0
+        least = g[i] if grows else 0.0
+        if turn % GAP_EVERY == 0:
+            gap = np.dot(g, v) - radius * least
+            first = gap if turn == 0 else first
+            if gap <= accuracy * first:
+                return True
+        j, most, wide, deep = -1, 0.0, 1.0, 0.0
+        if grows and room > 0.0:
+            wide, deep = max(H[i, i], TINY), -least
+            most = deep * deep / wide
+        for k in range(size):
+            if v[k] > 0.0 and g[k] > least:
+                bend = max(H[k, k] + H[i, i] - 2.0 * H[i, k] if grows else H[k, k], TINY)
+                gain = (g[k] - least) ** 2 / bend
+                if gain > most:
+                    j, most, wide, deep = k, gain, bend, g[k] - least
+        if most <= 0.0:
+            return False
+        length = deep / wide
+        if j < 0:
+            length = min(length, room)
+            room = room - length if length < room else 0.0
+        elif length < v[j]:
+            v[j] -= length
+        else:
+            length, v[j] = v[j], 0.0
+        if grows:
+            v[i] += length
+        elif j >= 0:
+            room += length
+        for k in range(size):
+            g[k] += length * ((H[i, k] if grows else 0.0) - (H[j, k] if j >= 0 else 0.0))
+    return False
 
 
-def over_simplex(H: Curvature, c: HostArray, z: HostArray, radius: float, filled: bool) -> HostArray:
-    """Over {v ≥ 0, Σv ≤ r}, or with `filled` {v ≥ 0, Σv = r}: block pivoting from the support of z.
+def over_simplex(
+    H: Curvature, slope: HostArray, z: HostArray, radius: float, filled: bool, accuracy: float = 0.0
+) -> HostArray:
+    """Over {v ≥ 0, Σv ≤ r}, or with `filled` {v ≥ 0, Σv = r}: exchanges of pairs, then block pivoting from the support.
 
     The free coordinates are solved for with the multiplier of the sum; those that come out negative are fixed at 0, and
     fixed ones whose slope is below the multiplier are freed, all at once; one at a time where their number does not
-    fall (Júdice and Pires 1994). Where that does not end in time, a Frank-Wolfe step from z.
+    fall (Júdice and Pires 1994). Where that does not end in time, a Frank-Wolfe step. With an accuracy above 0, a gap
+    that is so much smaller than at z is enough: exchanges alone mostly reach it.
     """
-    slope = c + H.times(z)
+    if isinstance(H, Matrix):
+        v, g = np.empty(len(z)), np.empty(len(z))
+        if pairs(H.H, slope, z, radius, filled, accuracy or WARM, v, g) and accuracy > 0:
+            return v
+        z, slope = v, g
     level = -float(slope @ z) / radius
     level = level if filled else max(level, 0.0)
     free = (z > 0) | (slope + level < 0)
     if not free.any():
         free[np.argmin(slope)] = True
+    c = slope - H.times(z)
+    least = -1e-12 * float(np.abs(c).max())
     found, fewest, patience = z, len(z) + 1, PATIENCE
     for _ in range(MOST_PIVOTS):
         at = np.flatnonzero(free)
-        sums = H.solve(at, np.column_stack([-c[at], np.ones(len(at))]))
-        level = (float(sums[:, 0].sum()) - radius) / max(float(sums[:, 1].sum()), TINY)
+        right = np.ones((2, len(at)))
+        np.negative(c[at], out=right[0])
+        sums = H.solve(at, right.T).T
+        level = (float(sums[0].sum()) - radius) / max(float(sums[1].sum()), TINY)
         level = level if filled else max(level, 0.0)  # 0: the sum does not bind
         found = np.zeros(len(z))
-        found[at] = sums[:, 0] - level * sums[:, 1]
+        found[at] = sums[0] - level * sums[1]
         ahead = c + H.times(found)
-        wrong = ~free & (ahead + level < -1e-9 * (abs(level) + 1e-12 * np.abs(c).max()))
-        wrong[at] = found[at] < -1e-14 * radius
-        count = int(wrong.sum())
-        if count == 0:
+        wrong = np.where(free, found < -1e-14 * radius, ahead + level < -1e-9 * (abs(level) - least))
+        wrongs = int(np.count_nonzero(wrong))
+        if wrongs == 0:
             break
-        patience = PATIENCE if count < fewest else patience - 1
-        fewest = min(fewest, count)
+        patience = PATIENCE if wrongs < fewest else patience - 1
+        fewest = min(fewest, wrongs)
         if patience < 0:
             last = np.flatnonzero(wrong)[-1]
             wrong[:] = False
@@ -57,8 +121,10 @@ def over_simplex(H: Curvature, c: HostArray, z: HostArray, radius: float, filled
             free[np.argmin(ahead)] = True
     v = np.maximum(found, 0.0)
     total = float(v.sum())
-    v *= radius / max(total, TINY) if filled or total > radius else 1.0
-    if energy(H, c, v) <= energy(H, c, z) and (not filled or total > 0):
+    if filled or total > radius:
+        v *= radius / max(total, TINY)
+    move = v - z
+    if float(move @ (slope + H.times(move) / 2)) <= 0 and (not filled or total > 0):
         return v
     j = int(np.argmin(slope))
     toward = -z
@@ -68,10 +134,10 @@ def over_simplex(H: Curvature, c: HostArray, z: HostArray, radius: float, filled
     return z + min(1.0, max(0.0, -float(slope @ toward) / max(bend, TINY))) * toward
 
 
-def over_ball(H: Curvature, c: HostArray, z: HostArray, radius: float) -> HostArray:
-    """Over {‖v‖₂ ≤ r}: (H + λ) v = −c with the λ ≥ 0 at which ‖v‖ = r, by Newton's method on 1/‖v‖ − 1/r."""
-    every = np.arange(len(z))
-    level = max(-float((c + H.times(z)) @ z) / radius**2, 0.0)
+def over_ball(H: Curvature, slope: HostArray, z: HostArray, radius: float) -> HostArray:
+    """Over {‖v‖₂ ≤ r}: (H + λ) v = H z − g with the λ ≥ 0 at which ‖v‖ = r, by Newton's method on 1/‖v‖ − 1/r."""
+    every, c = np.arange(len(z)), slope - H.times(z)
+    level = max(-float(slope @ z) / radius**2, 0.0)
     low, high = 0.0, np.inf
     v = z
     for _ in range(MOST_SHIFTS):
@@ -89,14 +155,14 @@ def over_ball(H: Curvature, c: HostArray, z: HostArray, radius: float) -> HostAr
     return v * (radius / size) if size > radius else v
 
 
-def over_cube(H: Curvature, c: HostArray, z: HostArray, radius: float) -> HostArray:
+def over_cube(H: Curvature, slope: HostArray, z: HostArray, radius: float) -> HostArray:
     """Over {|v_i| ≤ r}, roughly: projected gradient steps find the face, conjugate gradients go on in it.
 
     Both search the projected path for a smaller value by halving; a coordinate at its bound is freed where the slope
     points inwards (Moré and Toraldo 1991). It ends where the gap of the quadratic is a hundredth of what it was.
     """
-    first = c + H.times(z)
-    v, value, slope = z, 0.0, first  # values are those of v less that of z: sums of large numbers would hide them
+    first = slope
+    v, value = z, 0.0  # values are those of v less that of z: sums of large numbers would hide them
     inverse = 1.0 / np.maximum(H.diagonal, LEAST_DIAGONAL * float(H.diagonal.max(initial=0.0)) + TINY)
     wanted = ACCURATE * (float(slope @ v) + radius * float(np.abs(slope).sum()))
     for _ in range(MOST_FACES):

@@ -10,7 +10,7 @@ import numpy as np
 
 from onesfw.files import Tensors, read_tensors, write_tensors
 from onesfw.linear.losses import LOSSES
-from onesfw.results.pictures import BLUE, GREY, picture_ending, save_figure, styled
+from onesfw.results.pictures import BLUE, GREY, log_radii, picture_ending, save_figure, styled
 from onesfw.results.show import Sheet, Shown, axes_of
 from onesfw.trees import HostArray, Json
 
@@ -128,7 +128,7 @@ class CompletionPath(Shown):
         axes.fill_between(self.radii, low, high, color=BLUE, alpha=0.2, linewidth=0)
         axes.plot(self.radii, self.validation_loss, "o-", color=BLUE, label="validation, ± 1 standard error")
         axes.axvline(self.best_radius, color=BLUE, linewidth=1, linestyle=":")
-        axes.set_xscale("log")
+        log_radii(axes)
         axes.set_xlabel("radius of the ball")
         axes.set_ylabel(f"mean {LOSSES[self.loss].title}")
         axes.set_title(f"best radius {self.best_radius:.4g}")

@@ -56,6 +56,21 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     write_whole(path, picture.getvalue())
 
 
+def log_radii(axes: Axes) -> None:
+    """A logarithmic x-axis with ticks at 1, 2 and 5 times powers of ten, written in full.
+
+    Radii span a decade or three; matplotlib's own ticks there are few, or run into one another.
+    """
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    low, high = axes.dataLim.intervalx
+    axes.set_xscale("log")
+    if high <= low * DECADE**3:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter("{x:g}")
+
+
 class Panel(NamedTuple):
     """What one pair of axes shows."""
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import jax
 import numpy as np
 import numpy.typing as npt
 
 from onesfw.files import write_whole
 from onesfw.results import jsonable, pictures, report, result_file
+from onesfw.results.atoms import Atoms, atoms_of
 from onesfw.results.jsonable import Jsonable
 from onesfw.results.show import Sheet, Shown
 from onesfw.results.status import Status
@@ -57,6 +60,8 @@ class Result(Shown):
         failed_step: the step at which something became NaN or infinite; one for each replicate.
         problem: the problem's name, where it has one.
         optimum: F*, where it is known.
+        vertices: those that the run kept (`oracle="lazy"`), along a leading axis, for `atoms`; of replicates a list;
+            None where none were kept. Not saved.
         state: the loop's last state (d_T in `state.estimate.d`, x_T in `state.previous`); not saved.
 
     Example:
@@ -92,7 +97,32 @@ class Result(Shown):
     failed_step: int | npt.NDArray[np.object_] | None = None
     problem: str = ""
     optimum: float | None = None
+    vertices: Tree = field(default=None, repr=False, compare=False)
     state: Tree = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def atoms(self) -> Atoms | list[Atoms] | None:
+        """x as a mean of few vertices of K, where the run kept them (`one_sfw(oracle="lazy")`); else None.
+
+        The weights are above 0, largest first, and add up to 1; Σ weights · vertices is x up to rounding, unless more
+        vertices were met than are kept. Where steps begin below 1, x0 is one of them. With replicates a list.
+
+        Example:
+            >>> import jax, jax.numpy as jnp, numpy as np, onesfw as fw
+            >>> F = fw.Expectation(lambda x, z: jnp.sum((x - z) ** 2) / 2, lambda key: jax.random.uniform(key, (3, 3)))
+            >>> result = fw.minimize(F, fw.sets.Birkhoff(3), steps=1_000, algorithm=fw.one_sfw(oracle="lazy"))
+            >>> vertices, weights = result.atoms  # permutations, and how often to take each
+            >>> bool(np.allclose(np.tensordot(weights, vertices, 1), result.x, atol=1e-5))
+            True
+        """
+        if self.vertices is None:
+            return None
+        if self.replicates is None:
+            return atoms_of(self.x, self.vertices)
+        points = [jax.tree.map(lambda leaf, r=r: leaf[r], self.x) for r in range(self.replicates)]
+        if any(vertices is None for vertices in self.vertices):
+            return None
+        return [atoms_of(x, vertices) for x, vertices in zip(points, self.vertices, strict=True)]
 
     def sheet(self) -> Sheet:
         """The table that `print(result)` shows."""

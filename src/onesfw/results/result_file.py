@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from onesfw.results.result import Result
 
 FORMAT, VERSION = "onesfw.result", 1
-NOT_SAVED = ("state",)
+NOT_SAVED = ("vertices", "state")
 Kind = TypeVar("Kind", bound="Result")
 
 
 def save_result(result: Result, path: str | Path) -> None:
-    """Write a result to `path`; `state` is left out.
+    """Write a result to `path`; `vertices` and `state` are left out.
 
     x may be an array or a tree of dicts, lists, tuples and None; named tuples come back as plain tuples. Any other
     node raises a TypeError.

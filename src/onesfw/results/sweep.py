@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from onesfw.files import Tensors, read_tensors, write_tensors
-from onesfw.results.pictures import BLUE, VERMILION, save_figure, styled
+from onesfw.results.pictures import BLUE, VERMILION, log_radii, save_figure, styled
 from onesfw.results.result_file import decode_tree, encode_tree
 from onesfw.results.show import Sheet, Shown, axes_of
 from onesfw.results.status import Status
@@ -69,12 +69,12 @@ class Sweep(Shown):
         >>> import jax.numpy as jnp
         >>> import numpy as np
         >>> import onesfw as fw
-        >>> rows = np.random.default_rng(0).normal(0.3, 1.0, (40, 3))
+        >>> rows = np.random.default_rng(0).normal(0.5, 0.2, (40, 3))
         >>> objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2) / 2, rows)
-        >>> sets = [fw.sets.L2Ball(r, shape=3) for r in (0.1, 0.5, 2.0)]
+        >>> sets = [fw.sets.L2Ball(r, shape=3) for r in (0.1, 0.3, 1.0)]
         >>> found = fw.sweep(objective, sets, steps=300, rows=fw.rows.folds(40, 4))
         >>> found.value.shape, found.best().at
-        ((3, 4, 1), 0.5)
+        ((3, 4, 1), 1.0)
     """
 
     x: Tree
@@ -191,7 +191,7 @@ class Sweep(Shown):
             axes.fill_between(self.at, low, high, color=VERMILION, alpha=0.15, linewidth=0)
             axes.plot(self.at, runs.mean(1), "s--", color=VERMILION, label="rows learnt, middle 80 % of the runs")
         if self.at.min() > 0 and self.at.max() > LOG_FROM * self.at.min():
-            axes.set_xscale("log")
+            log_radii(axes)
         axes.set_xlabel(self.parameter)
         axes.set_ylabel("value")
         axes.set_title(f"{self.constraint}: {self.value.size:,} runs of {self.algorithm.split(',')[0]}")

@@ -87,6 +87,11 @@ class ConvexSet(eqx.Module):
         return near(self, jax.tree.map(jnp.asarray, x), jnp.asarray(tol))
 
     @property
+    def dear(self) -> bool:
+        """Whether the oracle costs far more than products with some hundred vertices: `one_sfw` is then lazy."""
+        return False
+
+    @property
     def diameter(self) -> float:
         """An upper bound on max ‖x − y‖₂ over K, exact where a set knows it: here the diagonal of the box around K."""
         lower, upper = self.bounds()

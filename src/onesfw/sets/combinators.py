@@ -129,6 +129,10 @@ class Product(ConvexSet):
         return self.join([lower for lower, _ in boxes]), self.join([upper for _, upper in boxes])
 
     @property
+    def dear(self) -> bool:
+        return any(part.dear for part in self.parts())
+
+    @property
     def diameter(self) -> float:
         """√(Σ diameter²), exact where the parts' are."""
         return math.hypot(*self.sizes("diameter"))
@@ -326,6 +330,10 @@ class Shifted(ConvexSet):
         return self.move(lower), self.move(upper)
 
     @property
+    def dear(self) -> bool:
+        return self.set.dear
+
+    @property
     def diameter(self) -> float:
         """K's."""
         return self.set.diameter
@@ -414,6 +422,10 @@ class Scaled(ConvexSet):
         """The box around K, scaled."""
         lower, upper = self.set.bounds(like)
         return self.times(lower), self.times(upper)
+
+    @property
+    def dear(self) -> bool:
+        return self.set.dear
 
     @property
     def diameter(self) -> float:

@@ -140,6 +140,10 @@ class Birkhoff(MatrixSet):
         return jnp.full_like(like, 0.0 if like.shape[0] > 1 else 1.0), jnp.ones_like(like)
 
     @property
+    def dear(self) -> bool:
+        return True
+
+    @property
     def diameter(self) -> float:
         """√(2n): two permutations without a common entry; 0 for n = 1."""
         return (2 * self.shape[0]) ** 0.5 if self.shape[0] > 1 else 0.0

@@ -4,5 +4,13 @@ from onesfw.sklearn.classifier import OneSFWClassifier
 from onesfw.sklearn.completion_estimator import MatrixCompletion
 from onesfw.sklearn.regressor import OneSFWRegressor
 from onesfw.sklearn.selector import RowSelector, SubmodularSelector
+from onesfw.sklearn.stability_selector import StabilitySelector
 
-__all__ = ["MatrixCompletion", "OneSFWClassifier", "OneSFWRegressor", "RowSelector", "SubmodularSelector"]
+__all__ = [
+    "MatrixCompletion",
+    "OneSFWClassifier",
+    "OneSFWRegressor",
+    "RowSelector",
+    "StabilitySelector",
+    "SubmodularSelector",
+]
