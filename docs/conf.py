@@ -86,7 +86,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("pictures.scrape",),
     "capture_repr": ("_repr_html_",),  # a block may end with axes.legend()
     "reset_modules": ("matplotlib",),
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "pictures.Order",
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,
