@@ -1,5 +1,8 @@
-"""Each picture of the site has a twin for dark pages: ink turns light, paper dark, and colours stay."""
+"""Parts of the site without building it: twins of pictures for dark pages; examples whose package is not there."""
 
+import importlib.util
+import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -53,3 +56,16 @@ def test_a_picture_is_told_in_words(pictures, figure):
     assert pictures.described(figure) == "ink"
     figure.axes[0].set(title="", xlabel="samples", ylabel="gap")
     assert pictures.described(figure) == "gap against samples"
+
+
+def test_an_example_whose_package_lacks_is_shown_and_not_run(monkeypatch):
+    pytest.importorskip("sphinx", reason="the site needs the extra docs")
+    pytest.importorskip("sphinx_gallery", reason="the site needs the extra docs")
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "gymnasium" else found(name))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
+    assert conf["SKIPPED"] == {"plot_policy_gradient.py": ["gymnasium"]}
+    runs = re.compile(conf["sphinx_gallery_conf"]["filename_pattern"])
+    assert not runs.search("gallery/plot_policy_gradient.py")
+    assert runs.search("gallery/plot_influence.py")
