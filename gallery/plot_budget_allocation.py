@@ -75,6 +75,5 @@ top.legend()
 for plan, shift, color in ((plans[4], -0.2, "C0"), (best_ratio_first(4.0), 0.2, "C1")):
     bottom.bar(np.arange(5) + shift, np.bincount(audience, costs * plan), 0.4, color=color)
 bottom.set(xlabel="segment of the customers (0: two fifths of them)", ylabel="spent on it, of 4")
-print(f"4 units reach {found[4]:.1f} %; by reach per cost {thumb[4]:.1f} %; no plan reaches over {bound[4]:.1f} %")
-print(f"another 2 units would reach {found[5] - found[4]:.1f} % more")
-assert np.all(found > thumb - 0.5)
+print(f"4 units reach {found[4]:.1f} %, by reach per cost {thumb[4]:.1f} %, at most {bound[4]:.1f} %")
+print(f"another 2 would reach {found[5] - found[4]:.1f} % more")
