@@ -60,8 +60,8 @@ for stream in range(4):
 # %%
 # The answer
 # ----------
-# The loss comes nearer to the least possible one with every doubling, and the columns that matter are found. Most of the
-# 50,000 coefficients are 0.
+# The loss comes nearer to the least possible one with every doubling, and the columns that matter are found. Most of
+# the 50,000 coefficients are 0.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 6.0), sharex=True)
 for axes, values in ((top, excess), (bottom, found)):
