@@ -45,14 +45,14 @@ def cost(aversion):
 
 
 pairs = (days(3_000), days(3_000))
-risks = (0.0, 0.02)
+risks = (0.0, 0.014)
 plans = [np.asarray(fw.minimize(fw.FiniteSum(cost(r), pairs), fw.sets.Birkhoff(N), steps=5_000).x) for r in risks]
 
 # %%
 # The answer
 # ----------
 # On average the assignment is best that scipy finds from the true means. Where bad days matter, fewer orders go over
-# the river, and some of them only on some days: the fainter a line, the rarer.
+# the river; where lines are faint, each of them is taken on so many of the days.
 
 mean = minutes + bridge * 10 * np.exp(-1.5)
 assert np.array_equal(plans[0].argmax(1), linear_sum_assignment(mean)[1])
