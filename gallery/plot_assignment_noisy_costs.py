@@ -45,7 +45,7 @@ def cost(aversion):
 
 
 pairs = (days(3_000), days(3_000))
-risks = (0.0, 0.014)
+risks = (0.0, 0.007)
 plans = [np.asarray(fw.minimize(fw.FiniteSum(cost(r), pairs), fw.sets.Birkhoff(N), steps=5_000).x) for r in risks]
 
 # %%
