@@ -76,5 +76,4 @@ top.set(xscale="log", yscale="log", xlabel="seasons", ylabel="profit lost, of th
 bottom.plot(range(5), found.x, "_", color="C5", markersize=30, markeredgewidth=3, label="best")
 bottom.plot(range(5), alone, "x", color="C5", markersize=8, markeredgewidth=2, label="for each product alone")
 bottom.set(xlabel="product", ylabel="price")
-bottom.legend()
-top.legend()
+_ = top.legend(), bottom.legend()
