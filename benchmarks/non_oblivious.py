@@ -43,8 +43,8 @@ RULES: dict[str, dict[str, fw.Algorithm]] = {
     "importance, as before": {"1/(t+1)": fw.one_sfw("nonconvex", correction="importance", eta=pace(1.0))},
     "momentum": {f"{a:g}/(t+{a:g})": fw.momentum_sfw(eta=pace(a)) for a in (1.0, 4.0, 16.0)},
     "reinforce": {
-        **{f"{e:g}": fw.projected_sgd(eta=e) for e in (0.01, 0.03)},
-        **{f"{e:g}/sqrt(t)": fw.projected_sgd(eta=fading(e)) for e in (1.0, 3.0)},
+        **{f"{e:g}": fw.projected_sgd(eta=e) for e in (0.0003, 0.001)},
+        **{f"{e:g}/sqrt(t)": fw.projected_sgd(eta=fading(e)) for e in (0.1, 0.3)},
     },
 }
 

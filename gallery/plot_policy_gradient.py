@@ -58,7 +58,7 @@ def chance_of_goal(policy=None):  # F exactly; without a policy F*, by dynamic p
 # %%
 # The methods, each with 100,000 trajectories and three seeds. The bands are from the worst seed to the best.
 own, other = fw.one_sfw("nonconvex", correction="importance"), fw.momentum_sfw(eta=lambda t: 16 / (t + 16))
-methods = {"1-SFW, importance": own, "momentum": other, "projected REINFORCE": fw.projected_sgd(eta=0.01)}
+methods = {"1-SFW, importance": own, "momentum": other, "projected REINFORCE": fw.projected_sgd(eta=0.001)}
 best, looks = chance_of_goal(), [1_000, 3_000, 10_000, 20_000, 40_000, 70_000, 100_000]
 fig, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 7.6), height_ratios=(1, 1.5))
 shown = {"steps": looks[-1], "every": looks, "evaluate": chance_of_goal, "replicates": 3}
