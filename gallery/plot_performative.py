@@ -70,10 +70,8 @@ top.errorbar(
     np.log10(budget), optimal.mean(1), 2 * stderr, fmt="o-", color="C0", label="1-SFW, performative", capsize=3
 )
 top.set(xticks=[3, 3.5, 4, 4.5], xticklabels=["1,000", "3,000", "10,000", "30,000"])
-top.set(
-    xlabel="applicants seen by 1-SFW; rounds of retraining from left to right", ylabel="risk of the rule, once known"
-)
+top.set(xlabel="applicants seen by 1-SFW, or rounds, left to right", ylabel="risk of the rule")
 top.legend()
 bottom.bar(np.arange(d) - 0.2, rules[-1], 0.4, color="C1")
-bottom.bar(np.arange(d) + 0.2, runs[-1].mean(0), 0.4, yerr=runs[-1].std(0, ddof=1), color="C0")
+bottom.bar(np.arange(d) + 0.2, runs[-1].mean(0), 0.4, yerr=runs[-1].std(0, ddof=1), color="C0", ecolor="C5")
 bottom.set(xticks=range(d), xticklabels=[f"{c:g}" for c in cost], xlabel="cost of polishing the entry", ylabel="weight")

@@ -2,10 +2,9 @@
 Policy gradient on a frozen lake
 ================================
 
-Can a policy be learnt one trajectory at a time, by a method for samples that depend on x? In gymnasium's FrozenLake
-two of three moves slip. x holds a distribution over four moves for each of 16 places, every move with a chance of 5 %
-at least; F(x) is the chance to reach the goal, and dynamic programming knows the best. The pictures show who comes
-near it, and where the policy goes (:doc:`measurements </measurements>`: 16 seeds).
+Can a policy be learnt one trajectory at a time, by a method for samples that depend on x? In gymnasium's FrozenLake two
+of three moves slip. x holds a distribution over four moves for each of 16 places, each move with a chance of 5 % at
+least; F(x) is the chance to reach the goal. Who comes near the best, by dynamic programming, and where does it go?
 """
 
 try:
@@ -72,8 +71,9 @@ top.axhline(0.95, color="C5", linestyle="--")
 top.set(xlabel="trajectories", ylabel="$F(x)/F^*$", ylim=(0, 1.02))
 top.legend()
 row, column = np.divmod(np.arange(16), 4)
-bottom.scatter(column, row, s=2_000, marker="s", color=np.where(ends, "C1", "C5"), alpha=0.25)
+kinds = [{b"H": "C1", b"G": "C2"}.get(kind, "C5") for kind in env.desc.ravel()]  # holes, the goal, ice
+bottom.scatter(column, row, s=3_500, marker="s", color=kinds, alpha=0.25)
 for a, (right, down) in enumerate(((-1, 0), (0, 1), (1, 0), (0, -1))):
     size = np.where(ends, 0, runs["1-SFW, importance"].x[0][:, a]) * 0.45
     bottom.quiver(column, row, right * size, down * size, color="C0", angles="xy", scale_units="xy", scale=1)
-bottom.set(xticks=[], yticks=[], xlim=(-0.6, 3.6), ylim=(3.6, -0.6))
+_ = bottom.set(xlim=(-0.6, 3.6), ylim=(3.6, -0.6)), bottom.axis("off")

@@ -75,5 +75,5 @@ for place, (name, (algorithm, colour)) in enumerate(methods.items()):
 top.set(xscale="log", yscale="log", xlabel="seasons", ylabel="profit lost, of the best")
 bottom.plot(range(5), found.x, "_", color="C5", markersize=30, markeredgewidth=3, label="best")
 bottom.plot(range(5), alone, "x", color="C5", markersize=8, markeredgewidth=2, label="for each product alone")
-bottom.set(xlabel="product", ylabel="price")
+bottom.set(xlabel="product", ylabel="price", xticks=range(5), xticklabels=range(1, 6), xlim=(-0.5, 4.5))
 _ = top.legend(), bottom.legend()
