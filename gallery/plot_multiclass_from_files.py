@@ -38,7 +38,7 @@ figure, axes = plt.subplots(figsize=(5.0, 4.6))
 axes.imshow(confusion, cmap="Blues", vmax=60)
 for (truth, called), count in np.ndenumerate(confusion):
     if count:
-        axes.text(called, truth, count, ha="center", va="center", color="white" if count > 30 else "black")
+        axes.text(called, truth, count, ha="center", va="center", color="#d9ecff" if count > 30 else "#08306b")
 axes.set(xlabel="prediction", ylabel="digit", xticks=range(10), yticks=range(10))
 axes.grid(False)
 
