@@ -35,7 +35,7 @@ print(f"of these at most {selector.false_selections_:.2f} are false, in expectat
 # How often each column is chosen, as the ball grows; a half-sample may choose only so many, and then stops. Real
 # columns stand out, shuffled ones stay below the threshold.
 
-figure, axes = plt.subplots(figsize=(5.4, 4.4))
+figure, axes = plt.subplots(figsize=(5.4, 4.8))
 shares = 100 * selector.selection_probabilities_
 axes.plot(selector.radii_, shares[:, REAL:], color="C5", linewidth=0.7, alpha=0.6)
 for column in np.argsort(-shares.max(0)[:REAL]):
@@ -45,7 +45,7 @@ for column in np.argsort(-shares.max(0)[:REAL]):
 axes.axhline(100 * selector.threshold, linestyle=":", color="C5", label="threshold")
 axes.set(xlabel="radius", ylabel="half-samples that choose it, %", ylim=(0, 102), xscale="log")
 axes.set_title("Grey: shuffled columns; ochre: other real ones")
-axes.legend(loc="upper left")
+figure.legend(loc="outside lower center", ncols=5)
 
 # %%
 # The answer
