@@ -174,7 +174,7 @@ RECIPES = {
 }
 
 
-@pytest.mark.parametrize("name", some(RECIPES, ("momentum", "submodular")))
+@pytest.mark.parametrize("name", some(RECIPES, ("momentum",)))
 def test_the_kernel_follows_the_loop_with_every_rule(monkeypatch, name):
     algorithm, sense = RECIPES[name]
     objective, constraint = problem(5, "squared", "SubSimplex")
@@ -182,7 +182,8 @@ def test_the_kernel_follows_the_loop_with_every_rule(monkeypatch, name):
     for kernel in ("xla", "persistent"):
         monkeypatch.setenv(KERNEL_VARIABLE, kernel)
         found[kernel] = getattr(fw, sense)(objective, constraint, steps=25, algorithm=algorithm, evaluate=False)
-        assert found[kernel].kernel == kernel
+        lowers = name != "submodular"  # whose step slices an array: XLA's loop runs it
+        assert found[kernel].kernel == (kernel if lowers else "xla")
     np.testing.assert_allclose(found["persistent"].x, found["xla"].x, atol=5e-6)
 
 
