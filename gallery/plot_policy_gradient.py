@@ -2,10 +2,9 @@
 Policy gradient on a frozen lake
 ================================
 
-Can a policy be learnt one trajectory at a time, by a method for samples that depend on x? In gymnasium's FrozenLake
-two of three moves slip. x holds a distribution over four moves for each of 16 places, every move with a chance of 5 %
-at least; F(x) is the chance to reach the goal, and dynamic programming knows the best. The pictures show who comes
-near it, and where the policy goes (:doc:`measurements </measurements>`: 16 seeds).
+Can a policy be learnt one trajectory at a time, by a method for samples that depend on x? In gymnasium's FrozenLake two
+of three moves slip. x holds a distribution over four moves for each of 16 places, each move with a chance of 5 % at
+least; F(x) is the chance to reach the goal. Who comes near the best, by dynamic programming, and where does it go?
 """
 
 try:
@@ -57,8 +56,8 @@ def chance_of_goal(policy=None):  # F exactly; without a policy F*, by dynamic p
 
 # %%
 # The methods, each with 100,000 trajectories and three seeds. The bands are from the worst seed to the best.
-own, other = fw.one_sfw("nonconvex", correction="importance"), fw.momentum_sfw(eta=lambda t: 4 / (t + 4))
-methods = {"1-SFW, importance": own, "momentum": other, "projected REINFORCE": fw.projected_sgd(eta=0.01)}
+own, other = fw.one_sfw("nonconvex", correction="importance"), fw.momentum_sfw(eta=lambda t: 16 / (t + 16))
+methods = {"1-SFW, importance": own, "momentum": other, "projected REINFORCE": fw.projected_sgd(eta=0.001)}
 best, looks = chance_of_goal(), [1_000, 3_000, 10_000, 20_000, 40_000, 70_000, 100_000]
 fig, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 7.6), height_ratios=(1, 1.5))
 shown = {"steps": looks[-1], "every": looks, "evaluate": chance_of_goal, "replicates": 3}
@@ -72,8 +71,9 @@ top.axhline(0.95, color="C5", linestyle="--")
 top.set(xlabel="trajectories", ylabel="$F(x)/F^*$", ylim=(0, 1.02))
 top.legend()
 row, column = np.divmod(np.arange(16), 4)
-bottom.scatter(column, row, s=2_000, marker="s", color=np.where(ends, "C1", "C5"), alpha=0.25)
+kinds = [{b"H": "C1", b"G": "C2"}.get(kind, "C5") for kind in env.desc.ravel()]  # holes, the goal, ice
+bottom.scatter(column, row, s=3_500, marker="s", color=kinds, alpha=0.25)
 for a, (right, down) in enumerate(((-1, 0), (0, 1), (1, 0), (0, -1))):
     size = np.where(ends, 0, runs["1-SFW, importance"].x[0][:, a]) * 0.45
     bottom.quiver(column, row, right * size, down * size, color="C0", angles="xy", scale_units="xy", scale=1)
-bottom.set(xticks=[], yticks=[], xlim=(-0.6, 3.6), ylim=(3.6, -0.6))
+_ = bottom.set(xlim=(-0.6, 3.6), ylim=(3.6, -0.6)), bottom.axis("off")

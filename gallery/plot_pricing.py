@@ -56,11 +56,11 @@ found = minimize(lambda p: -profit(p), cost + 6, method="Powell", bounds=np.stac
 best, alone = -found.fun, cost + 1 / own  # the best prices of products that do not replace one another
 print(f"best profit {best:.1f}; at prices for each product alone {profit(alone):.1f}")
 # %%
-# min(z, q) has a kink. The Hessian of one sample does not see it, so that ``correction="hessian"``, the default, goes
-# astray; ``"importance"`` takes differences of gradients and needs no second derivative.
+# min(z, q) has a kink, which the Hessian of one sample does not see; with the long memory of the convex setting
+# ``"hessian"`` goes astray. ``"importance"`` takes differences of gradients. Scores are noisy, and momentum leads.
 methods = {
     "1-SFW, importance": (fw.one_sfw("nonconvex", correction="importance"), "C0"),
-    "1-SFW, hessian": (fw.one_sfw("nonconvex"), "C3"),
+    "1-SFW, hessian, convex setting": (fw.one_sfw(), "C3"),
     "momentum": (fw.momentum_sfw(), "C1"),
     "projected SGD": (fw.projected_sgd(eta=lambda t: 0.3 / np.sqrt(t)), "C2"),
 }
@@ -75,6 +75,5 @@ for place, (name, (algorithm, colour)) in enumerate(methods.items()):
 top.set(xscale="log", yscale="log", xlabel="seasons", ylabel="profit lost, of the best")
 bottom.plot(range(5), found.x, "_", color="C5", markersize=30, markeredgewidth=3, label="best")
 bottom.plot(range(5), alone, "x", color="C5", markersize=8, markeredgewidth=2, label="for each product alone")
-bottom.set(xlabel="product", ylabel="price")
-bottom.legend()
-top.legend()
+bottom.set(xlabel="product", ylabel="price", xticks=range(5), xticklabels=range(1, 6), xlim=(-0.5, 4.5))
+_ = top.legend(), bottom.legend()
