@@ -19,7 +19,7 @@ from onesfw.experiments import compare, studies
 from onesfw.experiments.paper_tables import Size, plan_rates, run_rates
 from onesfw.linear import LOSSES, Settings, examples
 from onesfw.linear.stability import stability_selection
-from onesfw.sklearn import OneSFWClassifier
+from onesfw.sklearn import OneSFWClassifier, OneSFWClassifierCV
 
 PAPER = fw.one_sfw(schedule="paper")
 BACKENDS = ("threading", "loky", "dask")
@@ -71,7 +71,7 @@ def digits():
 
 
 def linear_work(X, y):
-    """What the linear models offer: a stream, several classes, a search, a path of radii."""
+    """What the linear models offer: a stream, classes, a search, a path of radii, half-samples and folds."""
     classes = np.unique(y)
     streamed = OneSFWClassifier(radius=20.0, n_jobs=2).partial_fit(X, y, classes=classes)
     streamed.partial_fit(X, y)
@@ -83,9 +83,10 @@ def linear_work(X, y):
     few = examples(X[:80, 10:30], np.where(y[:80] == 3, 1.0, -1.0), None, 20, LOSSES["logistic"])
     stable = stability_selection(Settings(20), few, [0.5, 2.0], pairs=2, tol=0.01, n_jobs=2)
     path = fw.radius_path(X, y == 3, [1.0, 5.0, 10.0], passes=2, n_jobs=2)
+    chosen = OneSFWClassifierCV(radii=[1.0, 5.0], cv=2, random_state=0, n_jobs=2).fit(X, y < 5)
     return [
         streamed.coef_, fitted.coef_, fitted.intercept_, summed.coef_, search.cv_results_["mean_test_score"],
-        path.coefs.toarray(), path.gap, stable.probabilities,
+        path.coefs.toarray(), path.gap, stable.probabilities, chosen.loss_path_, chosen.coef_,
     ]  # fmt: skip
 
 

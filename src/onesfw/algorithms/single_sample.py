@@ -11,7 +11,7 @@ from onesfw import schedules
 from onesfw.algorithms.base import CORRECTED, Algorithm
 from onesfw.algorithms.settings import CONVEX, DR_SUBMODULAR, NONCONVEX, choose_setting
 from onesfw.arguments import choose, real, whole_number
-from onesfw.capabilities import OBLIVIOUS, ObjectiveLike
+from onesfw.capabilities import DENSITY, OBLIVIOUS, ObjectiveLike
 from onesfw.estimators import AsPrinted, Batched, Difference, Estimator, Hessian, Importance, OneSample, SameSample
 from onesfw.estimators.corrections import Correction
 from onesfw.schedules.rates import Schedule, ScheduleLike
@@ -29,10 +29,12 @@ LAST = "last"
 OUTPUTS = (LAST, "random", "average", CORRECTED)
 SCHEDULES = tuple(dict.fromkeys((AUTO, *schedules.PRESETS)))
 PACED = Schedule("a/(t+a-1)", schedules.harmonic().function)  # of c^(−1/2) for a, which the run finds out
+HASTE = 2.0  # where z depends on x: the first vertices come from the noisiest gradients
+HASTENED = Schedule("1/(t+1)", schedules.harmonic(1.0, 1.0).function)
 TWO_PHASES = Schedule("4/T, then 4a/t", lambda t, T: np.where(t <= greedy_steps(T), 1 / greedy_steps(T), 0.0), True)
 AUTOMATIC: dict[str, tuple[Schedule, Schedule, Step, str]] = {
     CONVEX: (schedules.ADAPTIVE, PACED, FrankWolfeStep(), CORRECTED),
-    NONCONVEX: (schedules.ADAPTIVE, schedules.harmonic(1.0, 1.0), FrankWolfeStep(), CORRECTED),
+    NONCONVEX: (schedules.ADAPTIVE, HASTENED, FrankWolfeStep(), CORRECTED),
     DR_SUBMODULAR: (schedules.ADAPTIVE, TWO_PHASES, TwoPhaseStep(), "last"),
 }
 """What did best in each setting (docs/choosing-an-algorithm.md), in the order of `PRESETS`."""
@@ -65,9 +67,10 @@ def one_sfw(
     `schedule="auto"` is what this library has found to do best; it has no theorem. `convex`: ρ_t = c/(t + c − 2) with a
     c that the run finds out itself, η_t = a/(t + a − 1), a = c^(−1/2), and a corrected output: 2 % of the steps give
     their samples to a quadratic model of F at the run's averages, whose minimiser over late iterates and new vertices
-    is taken as far as half of these samples confirm it. `nonconvex`: the same ρ, η = 1/(t+1), and the corrected output
-    where the model is convex, x_{T+1} elsewhere. `dr_submodular`: the same ρ and a, the theorem's steps in the first
-    quarter of the run, x_{t+1} = x_t + η_t (v_t − x_t) with η_t = 4a/(t + 4(a − 1)) from there.
+    is taken as far as half of these samples confirm it. `nonconvex`: the same ρ, η = 1/(t+1), or 2/(t+2) where z has a
+    log-density that depends on x, and the corrected output where the model is convex, x_{T+1} elsewhere.
+    `dr_submodular`: the same ρ and a, the theorem's steps in the first quarter of the run,
+    x_{t+1} = x_t + η_t (v_t − x_t) with η_t = 4a/(t + 4(a − 1)) from there.
 
     `schedule="paper"` are the theorems': `convex` ρ = 1/(t−1), η = 1/t, output x_{T+1}; `nonconvex` ρ = (t−1)^(−2/3),
     η = T^(−2/3), output x_o; `dr_submodular` ρ = 1/(t−1), η = 1/T, x_1 = 0, x_{t+1} = x_t + η v_t.
@@ -75,7 +78,8 @@ def one_sfw(
     Args:
         setting: "convex", "nonconvex" or "dr_submodular".
         correction: None for Algorithm 2 on oblivious objectives and "hessian" on the others; "hessian", "difference",
-            "importance", or "as_printed" (the paper's literal text, for the record).
+            "importance", or "as_printed" (the paper's literal text, for the record). Where F̃ has kinks in x, take
+            "importance": no sample's Hessian sees them.
         schedule: "auto" or "paper". In the convex setting also "tuned", η = 1/t with ρ = "adaptive"; "adaptive",
             η = 2/(t+1) with ρ = "adaptive"; "c2" and "c4", η = 2/(t+1) with ρ = 2/(t−1) or 4/(t−1).
         rho: a number, a function of t or (t, T), or "adaptive", the ρ_t of "auto"; None for the schedule's.
@@ -89,7 +93,7 @@ def one_sfw(
         output: "last", x_{T+1}; "random", x_o; "average", the mean of the iterates; "corrected", with an adaptive ρ;
             None for the schedule's. Where F̃ cannot be differentiated twice, "corrected" is "last".
         oracle: "lazy" takes vertices met before while they are good enough; "exact" asks the oracle at every step;
-            "auto" is lazy with schedule="auto" over sets whose oracle is dear, Birkhoff and Polytope, and exact
+            "auto" is lazy with schedule="auto" over sets that say their oracle is dear, as Birkhoff does, and exact
             elsewhere. A lazy run knows its vertices (`Result.atoms`). Not in the dr_submodular setting.
 
     Returns:
@@ -135,7 +139,9 @@ def one_sfw(
         rules = replace(rules, step=LazyStep(always=False))
 
     def estimator(objective: ObjectiveLike) -> Estimator:
-        return averaging(correction_for(objective, correction, delta), batch, rules.adaptive, rules.paced)
+        found = averaging(correction_for(objective, correction, delta), batch, rules.adaptive, rules.paced)
+        hastens = rules.eta is HASTENED and rules.adaptive and DENSITY in objective.offers
+        return replace(found, haste=HASTE) if hastens and isinstance(found, OneSample) else found
 
     marks = [*([] if schedule == AUTO else [schedule]), *([] if correction is None else [correction])]
     return Algorithm(

@@ -62,6 +62,7 @@ class OneSample(Estimator):
             have been observed up to step t − 1: a heuristic of this library.
         paced: replaces the step η_t = 1/t by a/(t + a − 1), a = c^(−1/2): where the gradient drifts more than it is
             noisy, steps are shorter. Goes with `adaptive`.
+        haste: replaces a step η_t = 1/(t + 1) by a/(t + a), a this number: x forgets its early vertices sooner.
         long: whether Δ̃_t is taken over more than a step after 2^23 steps (`segment_at`); set by `for_steps`.
 
     Example:
@@ -74,6 +75,7 @@ class OneSample(Estimator):
     batch: int = eqx.field(static=True, default=1)
     adaptive: bool = eqx.field(static=True, default=False)
     paced: bool = eqx.field(static=True, default=False)
+    haste: float = eqx.field(static=True, default=1.0)
     long: bool = eqx.field(static=True, default=False)
 
     def for_steps(self, steps: int, x: Tree) -> OneSample:
@@ -130,9 +132,9 @@ class OneSample(Estimator):
 
     def pace(self, state: State, weight: Array) -> Array:
         """a/(t + a − 1) from 1/t, which is aw/(1 + (a − 1)w) from w."""
-        if not self.paced:
+        if not self.paced and self.haste == 1:
             return weight
-        a = drift_constant(state.moments) ** -0.5
+        a = drift_constant(state.moments) ** -0.5 if self.paced else self.haste
         return a * weight / (1 + (a - 1) * weight)
 
     def constant(self, state: State) -> Array:

@@ -180,14 +180,13 @@ class Power(ConvexSet):
 
     def rows(self, x: Tree) -> Tree:
         """x, whose leaves have n rows each; raises ValueError where they have not."""
-        x = jax.tree.map(jnp.asarray, x)
-        if any(leaf.ndim == 0 or len(leaf) != self.n for leaf in jax.tree.leaves(x)):
+        if any(np.shape(leaf)[:1] != (self.n,) for leaf in jax.tree.leaves(x)):
             raise ValueError(f"Power: x must have {self.n} rows along its first axis, got {trees.describe(x)}")
         return x
 
     def row(self, like: Tree) -> Tree:
         """The first row, zeros for K."""
-        return jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), self.rows(like))
+        return jax.tree.map(lambda leaf: jnp.zeros(np.shape(leaf)[1:], leaf.dtype), self.rows(like))
 
     def repeated(self, row: Tree) -> Tree:
         """n times the same row."""
