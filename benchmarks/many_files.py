@@ -1,6 +1,6 @@
 """A first pass over many Parquet files against one: CPU time, memory; from disk and from an S3 server on loopback.
 
-    python benchmarks/many_files.py [--files 1000] [--rows 1000] [--columns 50] [--s3]
+    python benchmarks/many_files.py [--files 1000] [--rows 1000] [--columns 50] [--readers 1 2] [--s3]
 
 CPU seconds of the training process alone: the server is a process of its own. Ratios are within one run.
 """
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from onesfw.data import row_groups
+from onesfw.data import passes, row_groups
 from onesfw.linear import train
 
 BUCKET = "bucket"
@@ -72,19 +72,23 @@ def store(address: str) -> pyarrow.fs.S3FileSystem:
     )
 
 
-def one_pass(name: str, source: object, readers: int, rows: int) -> float:
-    """CPU seconds of a pass."""
+def memory() -> int:
+    """The most MB that this process had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def one_pass(name: str, source: object, readers: int, rows: int) -> tuple[float, float]:
+    """CPU seconds and seconds of a pass."""
     begun, cpu = time.perf_counter(), time.process_time()
     model = train(source, target="y", radius=5.0, labels="0,1", readers=readers)
     seconds, used = time.perf_counter() - begun, time.process_time() - cpu
     bits = hashlib.sha256(model.coef.tobytes()).hexdigest()[:12]
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(
         f"{name:<20} readers {readers}  {used:7.2f} CPU s  {seconds:7.2f} s  {rows / used:9,.0f} rows a CPU second  "
-        f"{bits}  at most {memory} MB so far",
+        f"{bits}  at most {memory()} MB so far",
         flush=True,
     )
-    return used
+    return used, seconds
 
 
 def main() -> None:
@@ -92,20 +96,27 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1_000)
     parser.add_argument("--rows", type=int, default=1_000)
     parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--readers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--s3", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "someone")
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "something")
-    row_groups.KEPT = 0  # as with files that do not fit into memory
+    row_groups.KEPT = passes.KEPT = 0  # as with files that do not fit into memory
     total = options.files * options.rows
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write(folder, options.files, options.rows, options.columns)
-        few = sorted(map(str, (folder / "parts").glob("*.parquet")))[: max(2, options.files // 100)]
-        one_pass("warming up", few, 1, len(few) * options.rows)
+        few = sorted(map(str, (folder / "parts").glob("*.parquet")))[: max(2, options.files // 10)]
+        one_pass("a tenth", few, max(options.readers), len(few) * options.rows)
+        before = memory()
+        many = {readers: one_pass("many files", folder / "parts", readers, total) for readers in options.readers}
+        print(f"memory rose by {memory() - before} MB from {len(few)} files to {options.files}")
         single = one_pass("one file", folder / "one" / "all.parquet", 1, total)
-        used = {readers: one_pass("many files", folder / "parts", readers, total) for readers in (1, 2, 4)}
-        print(f"many files at {single / min(used.values()):.2f} of the speed of one file, by CPU time")
+        for readers, (cpu, seconds) in many.items():
+            print(
+                f"{readers} readers: {single[0] / cpu:.2f} of the speed of one file by CPU time, "
+                f"{single[1] / seconds:.2f} by the clock"
+            )
         if options.s3:
             port: multiprocessing.Queue = multiprocessing.get_context("spawn").Queue()
             server = multiprocessing.get_context("spawn").Process(
@@ -113,8 +124,9 @@ def main() -> None:
             )
             server.start()
             address = f"s3://{BUCKET}?endpoint_override=127.0.0.1:{port.get()}&scheme=http&region=us-east-1"
-            remote = one_pass("S3 on loopback", address, 2, total)
-            print(f"S3 takes {remote / used[2]:.2f} times the CPU time of local files")
+            for readers, (cpu, _) in many.items():
+                remote, _ = one_pass("S3 on loopback", address, readers, total)
+                print(f"S3 takes {remote / cpu:.2f} times the CPU time of local files")
             server.terminate()
 
 

@@ -15,6 +15,7 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS / "site"))
 
+import pictures  # noqa: E402
 import reference  # noqa: E402
 
 project = "onesfw"
@@ -85,7 +86,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("pictures.scrape",),
     "capture_repr": ("_repr_html_",),  # a block may end with axes.legend()
     "reset_modules": ("matplotlib",),
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "pictures.Order",
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,
@@ -124,6 +125,7 @@ def setup(app: Sphinx) -> None:
     for name, missing in SKIPPED.items():
         logging.getLogger(__name__).info("%s is shown but not run: %s is not installed", name, ", ".join(missing))
     reference.write(DOCS / "api")
+    app.connect("builder-inited", pictures.crop_thumbnails, priority=900)  # after the gallery has been made
     app.connect("source-read", read)
     app.connect("autodoc-skip-member", reference.leave_out)
     app.connect("build-finished", copy_mathjax)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+
 import onesfw as fw
 
 plt.style.use("onesfw.pictures")
@@ -41,8 +42,8 @@ def best_ratio_first(budget):
 
 
 # %%
-# A step looks at one customer. For every x, :math:`F(y) \le F(x) + \sum_i \partial_i F(x) (y_i - x_i)^+`, for F gains less
-# and less; so any x, that of another budget too, bounds what a budget can reach.
+# A step looks at one customer. For every x, :math:`F(y) \le F(x) + \sum_i \partial_i F(x) (y_i - x_i)^+`, for F gains
+# less and less; so any x, that of another budget too, bounds what a budget can reach.
 
 budgets = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0])
 plans = [np.asarray(fw.maximize(objective, fw.sets.Knapsack(costs, b), steps=20_000).x) for b in budgets]
@@ -74,9 +75,5 @@ top.legend()
 for plan, shift, color in ((plans[4], -0.2, "C0"), (best_ratio_first(4.0), 0.2, "C1")):
     bottom.bar(np.arange(5) + shift, np.bincount(audience, costs * plan), 0.4, color=color)
 bottom.set(xlabel="segment of the customers (0: two fifths of them)", ylabel="spent on it, of 4")
-print(
-    f"4 units reach {found[4]:.1f} % of the customers, spent by reach per cost {thumb[4]:.1f} %; no plan reaches ",
-    end="",
-)
-print(f"more than {bound[4]:.1f} %. Another 2 units would reach {found[5] - found[4]:.1f} % more.")
-assert np.all(found > thumb - 0.5)
+print(f"4 units reach {found[4]:.1f} %, by reach per cost {thumb[4]:.1f} %, at most {bound[4]:.1f} %")
+print(f"another 2 would reach {found[5] - found[4]:.1f} % more")

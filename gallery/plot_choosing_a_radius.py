@@ -11,11 +11,12 @@ measures each model on the others.
 
 import matplotlib.pyplot as plt
 import numpy as np
-import onesfw as fw
-from onesfw.sklearn import OneSFWClassifier
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
+
+import onesfw as fw
+from onesfw.sklearn import OneSFWClassifier
 
 plt.style.use("onesfw.pictures")
 data = load_breast_cancer()
@@ -24,8 +25,9 @@ path = fw.radius_path(X, data.target)
 print(path)
 
 # %%
-# Left of the best radius the model is too stiff. Right of it, it follows the rows that it learnt: their loss goes on falling
-# while that of the others rises. Below, each line is a coefficient; the five largest at the best radius have names.
+# Left of the best radius the model is too stiff. Right of it, it follows the rows that it learnt: their loss goes on
+# falling while that of the others rises. Below, each line is a coefficient; the five largest at the best radius have
+# names.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 7.4), sharex=True)
 top.plot(path.radii, path.train_loss, "s--", color="C1", label="rows learnt")

@@ -10,11 +10,12 @@ is to be large. ``fw.select`` looks at one image a step and returns, beside the 
 
 import matplotlib.pyplot as plt
 import numpy as np
-import onesfw as fw
-from onesfw import submodular as sm
 from sklearn.datasets import load_digits
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import KNeighborsClassifier
+
+import onesfw as fw
+from onesfw import submodular as sm
 
 plt.style.use("onesfw.pictures")
 digits = load_digits()

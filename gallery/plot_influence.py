@@ -2,8 +2,8 @@
 Influence in a network
 ======================
 
-*Whom should you tell first, if everybody passes news on to each friend with some probability? Are the people with the most
-friends good enough?*
+*Whom should you tell first, if everybody passes news on to each friend with some probability? Are the people with the
+most friends good enough?*
 
 A town of two crowded quarters and twelve quiet ones; friends live near one another, and news crosses a friendship with
 probability 0.15. ``sm.Influence`` draws one reverse-reachable set a step: those who would have reached a random person.
@@ -11,12 +11,13 @@ probability 0.15. ``sm.Influence`` draws one reverse-reachable set a step: those
 
 import matplotlib.pyplot as plt
 import numpy as np
-import onesfw as fw
 from matplotlib.collections import LineCollection
-from onesfw import submodular as sm
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+
+import onesfw as fw
+from onesfw import submodular as sm
 
 plt.style.use("onesfw.pictures")
 CHANCE, SEEDS, TRIES = 0.15, 10, 1_000
@@ -34,8 +35,8 @@ chosen = fw.select(town, sm.UniformMatroid(town.n, SEEDS), steps=4_000)
 choices = {"most friends": np.argsort(-np.bincount(edges.ravel()))[:SEEDS], "1-SFW": chosen.indices}
 
 # %%
-# An independent check: let each friendship carry the news or not, a thousand times. Whoever is then connected with one of
-# those who were told hears of it.
+# An independent check: let each friendship carry the news or not, a thousand times. Whoever is then connected with
+# one of those who were told hears of it.
 
 heard = {name: np.zeros((TRIES, town.n), bool) for name in choices}
 for attempt in range(TRIES):

@@ -12,9 +12,10 @@ quantile of a disease's progression, which one patient in ten exceeds. The pinba
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
-import onesfw as fw
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
+
+import onesfw as fw
 
 plt.style.use("onesfw.pictures")
 data = load_diabetes()
@@ -45,8 +46,8 @@ found.plot(ax=axes)
 # %%
 # The answer
 # ----------
-# Thirty runs, one program to compile. ``found.x`` holds all of them, so that the folds also tell how sure each slope is:
-# below, at the best radius, one dot a fold.
+# Thirty runs, one program to compile. ``found.x`` holds all of them, so that the folds also tell how sure each slope
+# is: below, at the best radius, one dot a fold.
 
 best = found.best()
 slopes = found.x["slopes"][best.number, :, 0]

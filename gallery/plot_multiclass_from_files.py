@@ -5,8 +5,8 @@ Several classes from a file
 *The rows are in a file, and the target has ten labels. How do you train, test, keep and understand a model without
 loading the file yourself?*
 
-``fw.linear.train`` reads CSV, Parquet and LIBSVM text in blocks, so that a file may be larger than memory. All labels learn in
-one pass, each against the rest. Without a radius one is chosen.
+``fw.linear.train`` reads CSV, Parquet and LIBSVM text in blocks, so that a file may be larger than memory. All labels
+learn in one pass, each against the rest. Without a radius one is chosen.
 """
 
 import tempfile
@@ -14,9 +14,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-import onesfw as fw
 from sklearn.datasets import load_digits
 from sklearn.utils import shuffle
+
+import onesfw as fw
 
 plt.style.use("onesfw.pictures")
 folder = Path(tempfile.mkdtemp())
@@ -37,7 +38,7 @@ figure, axes = plt.subplots(figsize=(5.0, 4.6))
 axes.imshow(confusion, cmap="Blues", vmax=60)
 for (truth, called), count in np.ndenumerate(confusion):
     if count:
-        axes.text(called, truth, count, ha="center", va="center", color="white" if count > 30 else "black")
+        axes.text(called, truth, count, ha="center", va="center", color="#d9ecff" if count > 30 else "#08306b")
 axes.set(xlabel="prediction", ylabel="digit", xticks=range(10), yticks=range(10))
 axes.grid(False)
 

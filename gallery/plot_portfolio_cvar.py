@@ -5,15 +5,17 @@ A portfolio for bad days
 *Returns can only be simulated. Which mixture of assets loses least on the worst 5 % of the days?*
 
 The mean loss of these days is the conditional value at risk, :math:`\min_\tau\ \tau + E[(-r \cdot x - \tau)^+]/0.05`
-(Rockafellar and Uryasev 2000). So τ becomes a second unknown in an interval of its own, and a step looks at one simulated day.
+(Rockafellar and Uryasev 2000). So τ becomes a second unknown in an interval of its own, and a step looks at one
+simulated day.
 """
 
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
-import onesfw as fw
 from scipy.optimize import minimize
+
+import onesfw as fw
 
 plt.style.use("onesfw.pictures")
 ASSETS, TAIL = 12, 0.05

@@ -5,13 +5,14 @@ Robust regression over an l2 ball
 *Some targets are grossly wrong, and nobody knows which. How much does that hurt least squares, and how much the Huber
 loss?*
 
-Twenty sensors predict a yield; in a share of the rows somebody wrote inches for feet, and the target is twelve times too
-large. The two models keep :math:`\|x\|_2 \le 6` and differ in one word. What is measured is the distance of their
+Twenty sensors predict a yield; in a share of the rows somebody wrote inches for feet, and the target is twelve times
+too large. The two models keep :math:`\|x\|_2 \le 6` and differ in one word. What is measured is the distance of their
 coefficients from the true ones, over 20 data sets.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+
 from onesfw.sklearn import OneSFWRegressor
 
 plt.style.use("onesfw.pictures")

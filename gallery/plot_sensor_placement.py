@@ -11,6 +11,7 @@ The temperature is a Gaussian process with kernel K. Sensors S with noise of var
 
 import matplotlib.pyplot as plt
 import numpy as np
+
 import onesfw as fw
 from onesfw import submodular as sm
 
@@ -43,9 +44,9 @@ print(f"at random: {np.mean(chance):.2f} nats, the best of 500 tries {np.max(cha
 # %%
 # The answer
 # ----------
-# The colour is how uncertain the temperature is once the sensors have been read. In the shallow west it changes over short
-# ways, and most sensors belong there. Mind what was asked for: two a basin bring less information, but as they see more of
-# the wide east, the temperature is less uncertain on average.
+# The colour is how uncertain the temperature is once the sensors have been read. In the shallow west it changes over
+# short ways, and most sensors belong there. Mind what was asked for: two a basin bring less information, but as they
+# see more of the wide east, the temperature is less uncertain on average.
 
 figure, panels = plt.subplots(2, 1, figsize=(5.4, 7.2))
 for axes, (name, plan) in zip(panels, plans.items(), strict=True):

@@ -5,16 +5,17 @@ Sparse logistic regression from a stream
 *Rows arrive once and cannot be kept. How good is a sparse model after so many of them, and does it find the columns
 that matter?*
 
-A stream of clicks, say: 50,000 columns, 40 nonzeros a row, 30 columns that matter. Each row is learnt when it arrives and
-then forgotten; ``partial_fit`` keeps ‖x‖₁ ≤ radius at every moment and costs the row's nonzeros.
+A stream of clicks, say: 50,000 columns, 40 nonzeros a row, 30 columns that matter. Each row is learnt when it arrives
+and then forgotten; ``partial_fit`` keeps ‖x‖₁ ≤ radius at every moment and costs the row's nonzeros.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse
-from onesfw.sklearn import OneSFWClassifier
 from scipy.special import expit
 from sklearn.metrics import log_loss
+
+from onesfw.sklearn import OneSFWClassifier
 
 plt.style.use("onesfw.pictures")
 COLUMNS, NONZEROS, RELEVANT = 50_000, 40, 30
@@ -59,8 +60,8 @@ for stream in range(4):
 # %%
 # The answer
 # ----------
-# The loss above the least possible one falls about as one over the rows, from some thousands on, and the right columns are
-# found. Most of the 50,000 coefficients have never been touched.
+# The loss comes nearer to the least possible one with every doubling, and the columns that matter are found. Most of
+# the 50,000 coefficients are 0.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 6.0), sharex=True)
 for axes, values in ((top, excess), (bottom, found)):
@@ -71,5 +72,7 @@ top.set_title("Line: median of 4 streams; band: all of them")
 bottom.axhline(RELEVANT, color="C5", linestyle=":")
 bottom.set(xlabel="rows seen", ylabel=f"true columns among\nthe {RELEVANT} largest", ylim=(0, RELEVANT + 2))
 
+slope = np.polyfit(np.log(looks[2:]), np.log(np.median(excess[:, 2:], 0)), 1)[0]
 print(f"after {1_000 * looks[-1]:,} rows: loss {np.median(excess[:, -1]):.4f} above the least, {least:.4f}; ", end="")
 print(f"{np.median(found[:, -1]):.0f} of {RELEVANT} columns; {np.count_nonzero(model.coef_)} nonzeros of {COLUMNS:,}")
+print(f"the loss above the least falls as rows^{slope:.2f}, from {1_000 * looks[2]:,} rows on")

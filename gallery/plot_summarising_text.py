@@ -4,8 +4,8 @@ Summarising text
 
 *A chapter of a manual has some hundreds of sentences. Which ten say most of it, if no section may have more than two?*
 
-A sentence is served by a chosen one that shares its words (the cosine of their TF-IDF vectors); a summary is good if all
-sentences are served. That is facility location under a laminar matroid. The text is the chapter on compound
+A sentence is served by a chosen one that shares its words (the cosine of their TF-IDF vectors); a summary is good if
+all sentences are served. That is facility location under a laminar matroid. The text is the chapter on compound
 statements of Python's own manual, which comes with every Python.
 """
 
@@ -14,9 +14,10 @@ from pydoc_data.topics import topics
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+
 import onesfw as fw
 from onesfw import submodular as sm
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 plt.style.use("onesfw.pictures")
 parts = re.split(r"\n([^\n]+)\n={5,}\n", topics["compound"])[1:]

@@ -35,6 +35,7 @@ UNCHECKED = {
     "onesfw.linear.Predictions",
     "onesfw.linear.RadiusPath",
     "onesfw.linear.Scores",
+    "onesfw.linear.Stability",
     "onesfw.linear.Start",
     "onesfw.linear.Training",
     "onesfw.lowrank.Columns",

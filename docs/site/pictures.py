@@ -1,5 +1,6 @@
-"""Every picture of the site twice, for light and for dark pages; and the scraper that does so for the gallery."""
+"""Every picture of the site twice, for light and for dark pages; the gallery's scraper, thumbnails and order."""
 
+import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -11,10 +12,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
+from PIL import Image
 
 INK, PAPER = 0.15, 1.0  # brightness of the style's ink and of its paper
 NIGHT_INK, NIGHT_PAPER = np.array([228, 232, 240]) / 255, np.array([19, 20, 22]) / 255
 GREY = 0.09  # channels this close together are no colour
+THUMBNAIL = (400, 280)  # pixels
+# The gallery from the first use to the finer points; an example that is not named comes last.
+ORDER = (
+    "sparse_logistic_stream", "choosing_a_radius", "stability_selection", "multiclass_from_files",
+    "multitask_group_ball",
+    "robust_regression", "nonconvex_sigmoid", "matrix_completion", "digits_representatives", "influence",
+    "sensor_placement", "summarising_text", "budget_allocation", "portfolio_cvar", "assignment_noisy_costs",
+    "samples_depend_on_x", "policy_gradient", "performative", "pricing", "who_wins", "bounds_and_rates", "errata_live",
+    "own_set", "many_runs", "checkpoints",
+)  # fmt: skip
 # What is painted on an artist, by the names of its getters and setters.
 PAINTS = {
     Text: ("color",),
@@ -90,3 +102,32 @@ def scrape(block, block_vars, gallery_conf) -> str:
             lines.append(directive(twin.relative_to(source).as_posix(), alt, pages))
     plt.close("all")
     return "\n".join(lines)
+
+
+def crop_thumbnails(app) -> None:
+    """The small picture of an example is the upper part of its first figure, as wide as can be: letters stay large."""
+    width, height = THUMBNAIL
+    images = Path(app.srcdir, "gallery", "images")
+    for first in images.glob("*_001.png"):
+        small = images / "thumb" / re.sub(r"_001\.png$", "_thumb.png", first.name)
+        if small.exists():
+            with Image.open(first) as picture:
+                scale = width / picture.width
+                whole = picture.convert("RGB").resize((width, round(scale * picture.height)), Image.Resampling.LANCZOS)
+            cut = Image.new("RGB", (width, height), "white")
+            cut.paste(whole, (0, max(0, (height - whole.height) // 2)))
+            cut.save(small)
+
+
+class Order:
+    """The key by which sphinx-gallery sorts the examples."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __call__(self, file_name: str) -> tuple[int, str]:
+        name = Path(file_name).stem.removeprefix("plot_")
+        return ORDER.index(name) if name in ORDER else len(ORDER), name
+
+    def __repr__(self) -> str:
+        return "the order of ORDER"

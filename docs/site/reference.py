@@ -128,11 +128,11 @@ def room_page(room: str, found: dict[str, str], files: dict[str, str]) -> str:
     """The page of a room: a table of its names, and their pages below it."""
     here = [home for full, home in found.items() if full.rsplit(".", 1)[0] == room]
     own = [home for home in here if home.rsplit(".", 1)[0] == room]
-    rows = "\n".join(f"   {home}" for home in here if not is_constant(home))
+    rows = "\n".join(f"   ~{home}" for home in here if not is_constant(home))
     constant = [home for home in here if is_constant(home)]
     constants = "\n".join(f"- :py:data:`~{home}`: {CONSTANTS.get(home, 'a constant')}" for home in constant)
     below = "\n".join(f"   {files[home]}" for home in own)
-    table = f".. autosummary::\n\n{rows}\n"
+    table = f".. autosummary::\n   :nosignatures:\n\n{rows}\n"
     return f"{title(room)}\n{ROOMS[room]}\n\n{table}\n{constants}\n\n.. toctree::\n   :hidden:\n\n{below}\n"
 
 

@@ -1,4 +1,4 @@
-"""Replicates over several devices: host devices, made by XLA, in a process of their own."""
+"""Replicates and sweeps over several devices: host devices, made by XLA, in a process of their own."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ PROGRAM = """
 import re
 import jax, jax.numpy as jnp, numpy as np
 import onesfw as fw
-from onesfw.engine import replicates, programs
+from onesfw.engine import replicates, programs, sweeps
 from onesfw.engine.devices import mesh_for
 
 assert jax.device_count() == 4
@@ -33,6 +33,16 @@ fifth = jax.random.fold_in(jax.random.key(3), 5)
 objective = fw.FiniteSum(lambda x, row: jnp.logaddexp(0.0, row @ x), rows)
 alone = fw.minimize(objective, K, steps=200, key=fifth)
 np.testing.assert_array_equal(divided.x[5], alone.x)
+
+balls = [fw.sets.L1Ball(r, shape=4) for r in (0.5, 1.0)]
+folds = fw.rows.folds(60, 2)
+swept = fw.sweep(objective, balls, steps=200, rows=folds, key=3)  # four runs on four devices
+last = fw.minimize(objective.only(folds[1]), balls[1], steps=200, key=jax.random.fold_in(jax.random.key(3), 3))
+np.testing.assert_array_equal(swept.x[1, 1, 0], last.x)
+sweeps.mesh_for = lambda count: None  # threads
+apart = fw.sweep(objective, balls, steps=200, rows=folds, key=3)
+for name in ("x", "value", "gap", "validation"):
+    np.testing.assert_array_equal(getattr(swept, name), getattr(apart, name))
 print("the same bits")
 """
 

@@ -17,7 +17,7 @@ import onesfw as fw
 from onesfw.engine import jobs
 from onesfw.experiments import compare, studies
 from onesfw.experiments.paper_tables import Size, plan_rates, run_rates
-from onesfw.sklearn import OneSFWClassifier
+from onesfw.sklearn import OneSFWClassifier, OneSFWClassifierCV, StabilitySelector
 
 PAPER = fw.one_sfw(schedule="paper")
 BACKENDS = ("threading", "loky", "dask")
@@ -69,7 +69,7 @@ def digits():
 
 
 def linear_work(X, y):
-    """What the linear models offer: a stream, several classes, a search, a path of radii."""
+    """What the linear models offer: a stream, classes, a search, a path of radii, half-samples and folds."""
     classes = np.unique(y)
     streamed = OneSFWClassifier(radius=20.0, n_jobs=2).partial_fit(X, y, classes=classes)
     streamed.partial_fit(X, y)
@@ -79,9 +79,11 @@ def linear_work(X, y):
         OneSFWClassifier(steps=600, tol=None, random_state=0), {"radius": [1.0, 10.0]}, cv=2, refit=False
     ).fit(X, y)
     path = fw.radius_path(X, y == 3, [1.0, 5.0, 10.0], passes=2, n_jobs=2)
+    stable = StabilitySelector(radii=[0.5, 1.0, 2.0], n_pairs=2, random_state=0, n_jobs=2).fit(X, y < 5)
+    chosen = OneSFWClassifierCV(radii=[1.0, 5.0], cv=2, random_state=0, n_jobs=2).fit(X, y < 5)
     return [
         streamed.coef_, fitted.coef_, fitted.intercept_, summed.coef_, search.cv_results_["mean_test_score"],
-        path.coefs.toarray(), path.gap,
+        path.coefs.toarray(), path.gap, stable.selection_probabilities_, chosen.loss_path_, chosen.coef_,
     ]  # fmt: skip
 
 

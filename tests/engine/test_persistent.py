@@ -68,7 +68,8 @@ def problem(d, loss, constraint, n=12):
 def test_a_step_on_padded_arrays_is_the_step(d, loss, constraint, adaptive):
     objective, constraint = problem(d, loss, constraint)
     algorithm = fw.one_sfw(rho="adaptive" if adaptive else None)
-    estimator, step = algorithm.estimator(objective), algorithm.step
+    estimator = algorithm.estimator(objective)
+    step = algorithm.step.fit(constraint, jax.ShapeDtypeStruct((d,), np.float32))
     start = constraint.start(jax.ShapeDtypeStruct((d,), np.float32))
     state = initial(constraint, estimator, step, start, 10, False)
     rng = np.random.default_rng(0)
@@ -94,6 +95,25 @@ def test_a_step_on_padded_arrays_is_the_step(d, loss, constraint, adaptive):
     for true, larger in zip(expected, found, strict=True):
         assert larger.shape == padded_shape(true.shape)
         np.testing.assert_allclose(unpad(larger, true.shape), true, rtol=2e-6, atol=2e-6)
+
+
+def test_derivatives_and_oracles_of_every_size():
+    """1 to 300 entries, NaN in the padding, against NumPy: the loss's derivative, and vertices of both balls."""
+    rng = np.random.default_rng(0)
+    for d in range(1, 301):
+        row, x = rng.normal(size=(2, d)).astype(np.float32)
+        balls = fw.sets.L1Ball(2.0, shape=d), fw.sets.L2Ball(2.0, shape=d)
+
+        def step(x, row, balls=balls):
+            slope = jax.grad(LOSSES["logistic"])(x, (row, 1.0))
+            return slope, *(ball.lmo(slope) for ball in balls)
+
+        traced = jax.make_jaxpr(step)(x, row)
+        found = evaluate(traced.jaxpr, [filled(c) for c in traced.consts], [filled(x), filled(row)])
+        slope = -row / (1 + np.exp(float(row @ x)))
+        corner = np.where(np.arange(d) == np.abs(slope).argmax(), -2 * np.sign(slope), 0.0)
+        for expected, larger in zip((slope, corner, -2 * slope / np.linalg.norm(slope)), found, strict=True):
+            np.testing.assert_allclose(unpad(larger, (d,)), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_an_oracle_never_picks_padding():
@@ -126,6 +146,47 @@ def test_the_kernel_follows_the_compiled_loop(monkeypatch):
     np.testing.assert_allclose(found.trace.value, expected.trace.value, rtol=1e-5)
     np.testing.assert_allclose(found.x, expected.x, atol=1e-6)
     np.testing.assert_allclose(found.state.estimate.d, expected.state.estimate.d, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_kernel_follows_the_loop_over_every_set_that_lowers(monkeypatch, name):
+    objective, constraint = problem(6, "logistic", name)
+    options = {"algorithm": fw.one_sfw(schedule="paper"), "evaluate": False, "steps": 12}
+    expected = run(monkeypatch, "xla", objective, constraint, **options)
+    found = run(monkeypatch, "persistent", objective, constraint, **options)
+    assert (expected.kernel, found.kernel) == ("xla", "persistent")
+    np.testing.assert_allclose(found.x, expected.x, atol=2e-6)
+
+
+RECIPES = {
+    "paper": (fw.one_sfw(schedule="paper"), "minimize"),
+    "tuned": (fw.one_sfw(schedule="tuned"), "minimize"),
+    "momentum": (fw.momentum_sfw(), "minimize"),
+    "momentum, the paper's": (fw.momentum_sfw(schedule="paper"), "minimize"),
+    "submodular": (fw.one_sfw("dr_submodular"), "maximize"),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_kernel_follows_the_loop_with_every_rule(monkeypatch, name):
+    algorithm, sense = RECIPES[name]
+    objective, constraint = problem(5, "squared", "SubSimplex")
+    found = {}
+    for kernel in ("xla", "persistent"):
+        monkeypatch.setenv(KERNEL_VARIABLE, kernel)
+        found[kernel] = getattr(fw, sense)(objective, constraint, steps=25, algorithm=algorithm, evaluate=False)
+        assert found[kernel].kernel == kernel
+    np.testing.assert_allclose(found["persistent"].x, found["xla"].x, atol=5e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 31, 64, 300])
+def test_the_kernel_follows_the_loop_at_every_size(monkeypatch, d):
+    objective, constraint = problem(d, "logistic", "L1Ball")
+    options = {"algorithm": fw.one_sfw(schedule="paper"), "evaluate": False, "steps": 10}
+    expected = run(monkeypatch, "xla", objective, constraint, **options)
+    found = run(monkeypatch, "persistent", objective, constraint, **options)
+    assert found.kernel == "persistent"
+    np.testing.assert_allclose(found.x, expected.x, atol=2e-6)
 
 
 def test_the_kernel_keeps_x_o_and_takes_draws_from_outside(monkeypatch):

@@ -1,5 +1,9 @@
 """`fw.sweep`: every run is the single run, what is chosen, what is refused, files and pictures."""
 
+import os
+import signal
+import threading
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +43,16 @@ def test_every_run_is_the_single_run(found, c, f, r):
     )
     np.testing.assert_array_equal(found.x[c, f, r], alone.x)
     assert (found.value[c, f, r], found.gap[c, f, r]) == (alone.value, alone.gap)
+
+
+def test_every_single_cell_of_a_sweep_is_its_run():
+    part, sets, folds = objective(), balls((0.3, 1.5)), FOLDS[1:3]  # of 22 and 23 rows
+    swept = fw.sweep(part, sets, steps=150, rows=folds, replicates=2, key=9)
+    for number, (c, f, r) in enumerate(np.ndindex(2, 2, 2)):
+        key = jax.random.fold_in(jax.random.key(9), number)
+        alone = fw.minimize(part.only(folds[f]), sets[c], steps=150, key=key)
+        np.testing.assert_array_equal(swept.x[c, f, r], alone.x)
+        assert (swept.value[c, f, r], swept.gap[c, f, r]) == (alone.value, alone.gap)
 
 
 def test_the_rows_left_out_judge(found):
@@ -117,7 +131,7 @@ def test_a_sweep_is_saved_shown_and_drawn(found, tmp_path):
     found.save(tmp_path / "sweep.safetensors")
     again = fw.Sweep.load(tmp_path / "sweep.safetensors")
     np.testing.assert_array_equal(again.x, found.x)
-    assert str(again) == str(found)
+    assert str(again) == str(found) == found.table()
     assert "best" in str(found)
     assert found._repr_html_().count("<tr") == 4
     table = found.to_pandas()
@@ -145,6 +159,27 @@ def test_a_time_limit_and_its_status():
     short = fw.sweep(objective(), balls(), steps=10**7, time_limit=0.5, evaluate=False)
     assert "The time limit was reached" in str(short)
     assert np.all(short.steps < 10**7)
+
+
+def test_an_interrupt_ends_all_runs_and_keeps_what_they_have(monkeypatch):
+    apart = sweeps.apart
+
+    def disturbed(*arguments):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return apart(*arguments)
+
+    monkeypatch.setattr(sweeps, "apart", disturbed)
+    cut = fw.sweep(objective(), balls(), steps=10**9, evaluate=False)
+    assert {fw.Status.INTERRUPTED} == {tuple(fw.Status)[place] for place in cut.status.ravel()}
+    assert np.all(np.abs(cut.x).sum(-1)[:, 0, 0] <= np.array(RADII) * (1 + 1e-5))
+    assert "3 runs: " in cut.table()
+
+
+def test_progress_goes_to_the_error_stream(capsys):
+    fw.sweep(objective(), balls(), steps=20, evaluate=False, progress=True)
+    told = capsys.readouterr()
+    assert not told.out
+    assert "60" in told.err  # steps of all three runs
 
 
 BAD = {

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,9 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from onesfw.linear import CONSTRAINTS, LOSSES, Settings, evaluate, examples, radius_path, train
 from onesfw.linear import curvature as curvatures
 from onesfw.linear.defaults import ANYWHERE
-from onesfw.linear.polish import polish
-from onesfw.linear.radii import chosen_radius, first_start
+from onesfw.linear.polish import Rounds, polish
+from onesfw.linear.radii import chosen_radius, first_start, solve_radii
 from onesfw.linear.scaling import column_scales, unevenness
+from onesfw.linear.simplex_quadratics import over_simplex
 from onesfw.linear.training import Budget, Team, fit_in_memory
 from onesfw.sklearn import OneSFWClassifier, OneSFWRegressor
 
@@ -73,6 +76,111 @@ def test_conjugate_gradients_find_the_same_optimum(constraint, monkeypatch):
     assert made
     assert sparse.evaluation.gap[0] <= 1e-9
     np.testing.assert_allclose(sparse.coefs, dense.coefs, atol=1e-5)
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_exchanges_of_pairs_and_pivoting_agree(filled):
+    rng = np.random.default_rng(5)
+    for trial in range(20):
+        size, radius = 25, float(10 ** rng.uniform(-1, 2))
+        data = examples(rng.normal(size=(40, size)), np.zeros(40), None, size, LOSSES["squared"])
+        columns = curvatures.Columns(data.indptr, data.indices, data.values, size)
+        H = curvatures.Matrix(columns, rng.uniform(0.1, 1, 40), False, 0.0)
+        z = rng.dirichlet(np.ones(size)) * radius * (1.0 if filled else rng.random())
+        slope = rng.normal(size=size) * 10 ** rng.uniform(-1, 2)
+        exact = over_simplex(H, slope, z, radius, filled)
+        rough = over_simplex(H, slope, z, radius, filled, 1e-6)
+        for v in (exact, rough):
+            assert v.min() >= 0
+            assert v.sum() <= radius * (1 + 1e-12)
+            assert not filled or v.sum() == pytest.approx(radius, rel=1e-12)
+            g = slope + H.times(v - z)
+            least = g.min() if filled else min(g.min(), 0.0)
+            first = slope @ z - radius * (slope.min() if filled else min(slope.min(), 0.0))
+            assert g @ v - radius * least <= 1.001e-6 * first, trial
+        np.testing.assert_allclose(exact, rough, atol=2e-2 * radius)
+
+
+def test_exchanges_go_on_where_nothing_bends():
+    data = examples(np.zeros((4, 3)), np.zeros(4), None, 3, LOSSES["squared"])
+    H = curvatures.Matrix(curvatures.Columns(data.indptr, data.indices, data.values, 3), np.ones(4), False, 0.0)
+    slope = np.array([-1.0, 2.0, -3.0])
+    for accuracy in (0.0, 0.1):
+        np.testing.assert_array_equal(over_simplex(H, slope, np.zeros(3), 5.0, False, accuracy), [0.0, 0.0, 5.0])
+        np.testing.assert_array_equal(over_simplex(H, slope, np.array([5.0, 0, 0]), 5.0, True, accuracy), [0, 0, 5.0])
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_targets_that_leave_every_row_where_its_loss_is_linear(constraint):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6, 4)), 1e3 * rng.choice([-1.0, 1.0], 6)
+    data = examples(X, y, None, 4, LOSSES["huber"])
+    for radius in (0.1, 30.0, 3e3):
+        found = solved(Settings(4, "huber", constraint, radius, intercept=ANYWHERE), data, 1e-6)
+        assert found.evaluation.gap[0] <= 1e-5
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_columns_of_heavy_tails(loss):
+    for seed in (1, 10, 11, 19, 23):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_cauchy((300, 20)) if seed % 2 else np.exp(2 * rng.normal(size=(300, 20)))
+        signal = X @ rng.normal(size=20)
+        y = np.tanh(2 * signal / signal.std()) * 2 * 10 ** rng.uniform(-3, 4) + rng.standard_t(1.5, size=300)
+        data = examples(X, y, None, 20, LOSSES[loss])
+        settings = Settings(20, loss, "l1", 10 ** rng.uniform(-2, 3), intercept=ANYWHERE)
+        limit = 1e-6 * evaluate(settings, data, np.zeros(20)).value[0]
+        assert solved(settings, data, limit).evaluation.gap[0] <= limit
+
+
+@pytest.mark.parametrize("constraint", ["l1", "l2", "linf"])
+def test_rows_that_a_model_fits_exactly(constraint):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(8, 20))
+    data = examples(X, X @ rng.normal(size=20), None, 20, LOSSES["squared"])
+    found = solved(Settings(20, "squared", constraint, 40.0, intercept=ANYWHERE), data, 1e-8)
+    assert found.evaluation.gap[0] <= 1e-8
+    assert found.evaluation.value[0] <= 1e-8
+
+
+def test_a_support_of_more_than_3000_columns_is_solved_in_the_memory_of_its_rows():
+    rng = np.random.default_rng(6)
+    size = 4_000
+    X = scipy.sparse.diags_array(rng.uniform(0.5, 1.5, size), format="csr")
+    data = examples(X, X @ rng.choice([-1.0, 1.0], size), None, size, LOSSES["squared"])
+    settings = Settings(size, "squared", "l1", 0.97 * size, intercept=ANYWHERE)
+    tracemalloc.start()
+    found = solved(settings, data, 1e-6)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert np.count_nonzero(found.coefs) > 3_000
+    assert found.evaluation.gap[0] <= 1e-6
+    assert peak < curvatures.LEAST_ROOM  # a matrix of the support would take twice that
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_a_path_ends_where_cold_fits_do(loss, constraint):
+    data, radii = case(loss, 3), [0.2, 0.5, 1.0, 1.5, 4.0, 40.0]
+    settings = Settings(12, loss, constraint, intercept=ANYWHERE)
+    stages = list(solve_radii(settings, data, radii, np.array([1e-9])))
+    for radius, (coefs, found) in zip(radii, stages, strict=True):
+        cold = solved(replace(settings, radius=radius), data)
+        assert settings.set.norm(coefs[0]) <= radius * (1 + 1e-12)
+        assert found.gap[0] <= 1e-7 * max(1.0, found.value[0])
+        assert found.value[0] == pytest.approx(cold.evaluation.value[0], rel=1e-7)
+
+
+def test_one_model_keeps_its_columns_from_radius_to_radius_and_several_do_not(monkeypatch):
+    data = case("logistic", 4, 400, 60)
+    taken, only = [], curvatures.Columns.only
+    monkeypatch.setattr(curvatures.Columns, "only", lambda self, *given: taken.append(self.width) or only(self, *given))
+    radii = np.geomspace(1.0, 2.0, 20)
+    list(solve_radii(Settings(60), data, radii, np.array([1e-7])))
+    assert taken.count(60) <= 15
+    rounds = Rounds(Settings(60, radius=(1.0, 2.0)), data, 0, np.zeros(60), 0.0, 1e-7)
+    rounds.run()
+    assert rounds.working is None
 
 
 def test_the_support_is_exact_and_the_loss_that_of_the_penalised_solution():

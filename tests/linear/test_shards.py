@@ -1,8 +1,10 @@
 """One model from shards: the averages, the correction, the same bits wherever rounds are done, sorted rows refused."""
 
 import os
+import pickle
 import signal
 import threading
+import tracemalloc
 from dataclasses import replace
 
 import joblib
@@ -10,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse
 
 from onesfw.linear import LOSSES, DataWarning, Learner, Settings, evaluate, examples, rounds, shards, train
 from onesfw.linear.examples import Examples
@@ -179,24 +182,52 @@ def test_shards_of_rows_in_memory():
             train((X, y), radius=3.0, **wrong)
 
 
-def test_a_dask_worker_that_is_killed_changes_nothing(folder, monkeypatch):
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_dask_workers_that_are_killed_change_nothing(folder, monkeypatch, kills):
     distributed = pytest.importorskip("distributed")
-    options = {**OPTIONS, "passes": 2, "round_rows": 200}
+    options = {**OPTIONS, "passes": 2 * kills, "round_rows": 200}
     expected = train(folder, **options)
-    do_round = rounds.do_round
+    do_round, victims = rounds.do_round, []
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as local,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", worker_dashboard_address=None
+        ) as local,
         distributed.Client(local),
         joblib.parallel_config(backend="dask"),
     ):
-        victim = next(iter(local.workers.values())).pid
 
         def killing(settings, state, parts, place, count):
-            if place == 1:  # in the middle of the second round
-                threading.Timer(0.01, os.kill, (victim, signal.SIGKILL)).start()
+            if place % 4 == 1:  # in the middle of a round
+                victims.append(local.workers[len(victims) % 2].pid)
+                threading.Timer(0.01, os.kill, (victims[-1], signal.SIGKILL)).start()
             return do_round(settings, state, parts, place, count)
 
         monkeypatch.setattr(rounds, "do_round", killing)
         found = train(folder, **options)
-        assert victim not in {nanny.pid for nanny in local.workers.values()}
+        assert not {nanny.pid for nanny in local.workers.values()} & set(victims)
+    assert len(victims) == kills
     np.testing.assert_array_equal(found.coef, expected.coef)
+
+
+@pytest.mark.parametrize(("constraint", "labels"), [("l1", None), ("linf", None), ("l1", (0, 1))])
+def test_a_worker_needs_at_most_80_bytes_a_feature_and_model(constraint, labels):
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.csr_array(
+        (rng.normal(size=250), rng.integers(20_000, size=250), np.arange(0, 251, 5)), (50, 20_000)
+    )
+    y = np.where(rng.random(50) < 0.5, 1.0, -1.0)
+    targets = y if labels is None else (y > 0).astype(float)
+    settings = Settings(20_000, "logistic", constraint, 3.0, intercept=(-np.inf, np.inf), labels=labels)
+    part = shards.RowShard(0, examples(X, targets, None, 20_000, LOGISTIC, labels), 0)
+    state, _ = shards.do_round(settings, shards.State.start(settings), [part], 0, 10)
+    before, rho = shards.Point(state.coefs, state.intercepts), shards.weight_of(settings, state, 10)
+    for task in (
+        (shards.learn_round, settings, state, part, 1, 10),
+        (shards.track, settings, before, before, rho, part, 1, 10),
+    ):
+        message = len(pickle.dumps(task)) - len(pickle.dumps(part))
+        tracemalloc.start()
+        task[0](*task[1:])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert 2 * message + peak <= 80 * 20_000 * settings.models  # as it comes, and as it is read

@@ -21,6 +21,7 @@ TITLES = {
 }
 MOST_NAMES = 12  # columns that a table lists of a kind
 LIBSVM, TABLE, BLOCKS = "libsvm", "table", "blocks"
+SINGLE, DOUBLE = float(np.finfo(np.float32).max), float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Encoding:
     def finite(self, arrays: list[Any], names: list[str], n: int) -> np.ndarray:
         """Columns of numbers side by side; a ValueError by the name of the first that has none in some row."""
         values = numbers_of(arrays, n)
-        fit = np.abs(values) <= min(float(np.finfo(kind).max) for kind in (self.dtype, values.dtype))
+        fit = np.abs(values) <= (DOUBLE if self.float64 and values.dtype == np.float64 else SINGLE)
         if not fit.all():
             first = names[int(np.flatnonzero(~fit.all(axis=0))[0])]
             raise ValueError(f"column {first!r} has a number that is missing or not finite")
@@ -129,7 +130,7 @@ def nonzeros(values: np.ndarray, n_features: int) -> Any:
     """The CSR rows of a dense matrix, whose columns are the first features."""
     n, width = values.shape
     if values.all():
-        indices = np.tile(np.arange(width, dtype=np.int32), n)
+        indices = np.broadcast_to(np.arange(width, dtype=np.int32), (n, width)).reshape(-1)
         return csr(values.reshape(-1), indices, np.arange(n + 1) * width, n_features)
     present = values != 0
     indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(present, axis=1))])

@@ -72,8 +72,10 @@ class Store:
 
     def explained(self, error: BaseException, name: str) -> Exception:
         """The error for a user: the address, the reason without secrets, the remedy."""
-        if isinstance(error, StoreError | ImportError):
+        if isinstance(error, StoreError):
             return error
+        if isinstance(error, ImportError):
+            return ValueError(str(error))
         text = " ".join(str(error).split())
         found = re.search(r"AWS Error [A-Z_]+ during \w+ operation", text)
         reason = found.group() if found else text[:200]
@@ -205,7 +207,7 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
 
         filesystem, path = url_to_fs(uri)
     except ImportError as error:
-        raise ValueError(
+        raise ImportError(
             f"{named('source')}: {scheme}:// needs fsspec and its package for it: {error}; pip install 'onesfw[remote]'"
         ) from None
     return stores.PyFileSystem(stores.FSSpecHandler(filesystem)), path

@@ -244,7 +244,8 @@ class ParquetTable:
         """Pieces from `start` on."""
         import pyarrow as pa
 
-        wanted = None if self.wanted is None else [name for name in self.wanted if name in self.own]
+        own = set(self.own)
+        wanted = None if self.wanted is None else [name for name in self.wanted if name in own]
         size = max(1, min(ROWS, ENTRIES // max(1, len(self.wanted or self.names))))
         done, rows = 0, 0
         try:
@@ -294,8 +295,9 @@ class TableSource:
 
     def prepare(self) -> None:
         """Read only the columns that are needed, as what they are."""
+        known = set(self.table.names)
         for name in self.kinds:
-            if name not in self.table.names:
+            if name not in known:
                 raise ValueError(f"{self.table.input.name} has no column {name!r}{nearest(name, self.table.names)}")
         self.table.settle(self.kinds)
 

@@ -33,12 +33,13 @@ CLOSE, INEXACT = 1e-3, 1e-2  # gaps above a thousandth of F: steps that bring th
 SHORTEST = 1e-6  # of a step along the segment
 ROUGH = 1e-2  # how far a round goes, of the gap it began with
 MOST_DAMPING = 1e-2
+AS_FORETOLD, LESS_DOUBT = 0.45, 0.1  # of the gain by the slope, half of which a parabola gives: damping falls then
 ROUNDING = 1e-14  # of F
 MOST_IDLE = 2  # steps that F cannot tell from none
 TINY = 1e-300
 
 GapOf = Callable[[HostArray, HostArray], float]
-Program = Callable[[Expansion, float, HostArray, HostArray], HostArray]
+Program = Callable[[Expansion, float, float, HostArray, HostArray], HostArray]
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Rounds:
         at = Place(self.x, margins, self.profile.expand(margins))
         rounds, stalled, least = 0, 0, np.inf
         if self.gradient is not None:  # of a smaller radius: which columns matter is much the same
-            rounds, at = 1, self.step(at, self.gradient, 0.3 * self.tol, NEAR_NEXT)
+            rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT)
         best = at
         while rounds < MOST_ROUNDS:
             rounds += 1
@@ -190,15 +191,20 @@ class Rounds:
 
         def gap_of(g: HostArray, z: HostArray) -> float:
             least = float(g.min())
-            return float(g @ z) - self.radius * (least if filled else min(least, 0.0))
+            return float(g @ z) - self.radius * (least if filled else min(least, -turning(g, z)))
 
-        def program(there: Expansion, damping: float, g: HostArray, z: HostArray) -> HostArray:
+        def turning(g: HostArray, z: HostArray) -> float:
+            """The largest slope of a coefficient that should change its sign: it has to come to 0 first."""
+            return float(g.max(where=z > 0, initial=0.0)) if self.set.signed else 0.0
+
+        def program(there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray) -> HostArray:
             level = self.level(g, z)
             free = np.flatnonzero((z > 0) | (g + level < SLACK * abs(level)))
             few = len(free) < FEW * len(z)
             some = columns.only(free, np.ones(len(free))) if few else columns
-            accuracy = 0.0 if damping < CLOSE else INEXACT
             H = curvature(some, there.bends, there.centred, damping, self.rows.nbytes, True)
+            if turning(g, z) > -float(g.min()):
+                accuracy = 0.0  # exchanges pass over small coefficients
             if not few:
                 return over_simplex(H, g, z, self.radius, filled, accuracy)
             found = np.zeros(len(z))
@@ -222,7 +228,7 @@ class Rounds:
         def gap_of(g: HostArray, z: HostArray) -> float:
             return float(g @ z) - self.radius * self.set.least(g)
 
-        def program(there: Expansion, damping: float, g: HostArray, z: HostArray) -> HostArray:
+        def program(there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray) -> HostArray:
             H = curvature(self.rows, there.bends, there.centred, damping, self.rows.nbytes, False)
             return over(H, g, z, self.radius)
 
@@ -230,19 +236,23 @@ class Rounds:
 
     def newton(self, columns: Columns, at: Place, target: float, gap_of: GapOf, program: Program) -> Place:
         """min φ over the set on these columns, to a gap of `target`."""
-        (z, margins, now), caution, idle = at, 0.0, 0
+        (z, margins, now), caution, doubt, idle = at, 0.0, 1.0, 0
         for _ in range(MOST_STEPS):
             slope = columns.back(now.slopes)
             gap = gap_of(slope, z)
             if gap <= target or idle > MOST_IDLE or self.stop():
                 break
-            damping = min(MOST_DAMPING, gap / max(abs(now.value), TINY))  # far away; Newton's own step near the end
-            goal = program(now, damping, slope, z)
+            share = gap / max(abs(now.value), TINY)
+            damping = doubt * min(MOST_DAMPING, share)  # far away; Newton's own step near the end
+            goal = program(now, damping, INEXACT if share > CLOSE else 0.0, slope, z)
             if self.set.one_hot:
                 goal[goal < 1e-16 * self.radius] = 0.0
             downhill, noise = float(slope @ (goal - z)), ROUNDING * abs(now.value)
-            if downhill >= 0:
-                break
+            if not downhill < 0:
+                if caution >= 1:
+                    break
+                caution, now = 1.0, self.profile.expand(margins, 1.0)  # where nothing bends, upper bounds do
+                continue
             idle = idle + 1 if -downhill <= noise else 0  # F cannot tell such steps; the gap can
             length, ahead = 1.0, columns.times(goal)
             trial = ahead
@@ -251,6 +261,7 @@ class Rounds:
                 length /= 2
                 trial = margins + length * (ahead - margins)
                 there = self.profile.expand(trial)
+            doubt = doubt * LESS_DOUBT if there.value <= now.value + AS_FORETOLD * downhill else 1.0
             if length <= SHORTEST:
                 if caution >= 1:
                     break

@@ -23,7 +23,7 @@ from onesfw.linear.polish import pools
 from onesfw.linear.profile import loss_units
 from onesfw.linear.radii import part, solve_radii
 from onesfw.progress import ProgressBar
-from onesfw.results.pictures import save_figure
+from onesfw.results.pictures import GREY, log_radii, save_figure, styled
 from onesfw.results.show import Sheet, Shown, axes_of
 from onesfw.trees import HostArray
 
@@ -129,6 +129,7 @@ class Stability(Shown):
             f"selection shares are r-concave.\nA half-sample selects {size:.4g} columns {q}."
         )
 
+    @styled()
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
         """The paths: each column's share of half-samples against the radius, those of stable columns in colour.
 
@@ -139,31 +140,27 @@ class Stability(Shown):
         Returns:
             The figure.
         """
-        from matplotlib import colormaps
-
         figure, axes = axes_of(ax, (7.0, 4.2))
         stable = [j for j in self.ranked.tolist() if self.scores[j] >= self.threshold - 1e-9]
         others = [j for j in self.ranked.tolist() if j not in set(stable)]
         if others:
-            axes.plot(self.radii, self.probabilities[:, others], color="0.75", linewidth=0.7, zorder=1)
-        colours = colormaps["tab20"].colors  # type: ignore[attr-defined]
+            axes.plot(self.radii, self.probabilities[:, others], color=GREY, alpha=0.5, linewidth=0.6, zorder=1)
         for place, j in enumerate(stable):
             label = self.name(j) if place < MOST_SHOWN else None
-            axes.plot(
-                self.radii, self.probabilities[:, j], color=colours[place % len(colours)], linewidth=1.6, label=label
-            )
-        axes.axhline(self.threshold, color="black", linewidth=0.8, linestyle="--")
+            style = ("-", "--", ":", "-.")[place // 5 % 4]  # more columns than the style has colours
+            axes.plot(self.radii, self.probabilities[:, j], style, color=f"C{place % 5}", linewidth=1.6, label=label)
+        axes.axhline(self.threshold, color=GREY, linewidth=1, linestyle="--")
+        axes.set_xlim(self.radii[0] * 0.98, self.radii[-1] * 1.02)
         if len(self.radii) > 1:
-            axes.set_xscale("log")
+            log_radii(axes)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("radius of the set")
         axes.set_ylabel("share of half-samples")
-        axes.set_title(self.title, fontsize=10)
-        axes.grid(alpha=0.3)
+        axes.set_title(self.title)
         if stable and ax is None:
-            figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+            figure.legend(loc="outside right upper")
         elif stable:
-            axes.legend(frameon=False, fontsize=7)
+            axes.legend()
         if path is not None:
             save_figure(figure, path)
         return figure
@@ -174,6 +171,20 @@ class Stability(Shown):
         content["names"] = None if self.names is None else list(self.names)
         tensors = {name: np.ascontiguousarray(getattr(self, name), np.float64) for name in ("radii", "probabilities")}
         write_tensors(path, FORMAT, VERSION, content, tensors)
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError where the fields of a file make no sense."""
+        rows, width = self.probabilities.shape
+        sound = rows == len(rising(self.radii.tolist(), 1.0)) and self.probabilities.min() >= 0
+        if not sound or not self.probabilities.max() <= 1 or len(self.names or range(width)) != width:
+            raise ValueError("shapes or shares")
+        whole_number(self.pairs, "pairs", 1)
+        whole_number(self.columns, "columns", 1)
+        choose(self.assumption, ASSUMPTIONS, "assumption")
+        number(self.threshold, "threshold", 0.5, strict=True)
+        number(self.selected, "selected", 0.0)
+        if self.most_selected is not None:
+            whole_number(self.most_selected, "most_selected", 1)
 
     @classmethod
     def load(cls, path: str | Path) -> Stability:
@@ -187,13 +198,7 @@ class Stability(Shown):
         try:
             names = content.pop("names")
             found = cls(tensors["radii"], tensors["probabilities"], **content, names=names and tuple(names))
-            shape = found.probabilities.shape
-            if len(shape) != 2 or shape[0] != len(found.radii) or len(found.names or [""] * shape[1]) != shape[1]:
-                raise ValueError("shapes")
-            whole_number(found.pairs, "pairs", 1)
-            whole_number(found.columns, "columns", 1)
-            choose(found.assumption, ASSUMPTIONS, "assumption")
-            number(found.threshold, "threshold", 0.5, strict=True)
+            found.check()
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"{path} is not a stability selection of this version of onesfw") from error
         return found

@@ -138,6 +138,10 @@ class Sweep(Shown):
             number = int(near[np.argmin(self.at[near])])
         return Choice(number, float(self.at[number]), float(means[number]), float(errors[number]))
 
+    def table(self) -> str:
+        """The table that `print` shows: a line a set, with the best one and the simplest within a standard error."""
+        return str(self)
+
     def sheet(self) -> Sheet:
         """The table that is printed, and shown in a notebook: a line a set."""
         _, folds, seeds = self.value.shape

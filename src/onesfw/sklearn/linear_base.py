@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -105,7 +106,7 @@ class LinearOneSFW(BaseEstimator):
 
     def _train(self, data: Examples, classes: int | None = None) -> None:
         """Fit all models over the same passes; after Ctrl-C the models as they stand are kept, and it is raised."""
-        budget = Budget(self.max_iter, self.steps, self.tol, self.gradient, self.polish)
+        budget = self._budget()
         generator = check_random_state(self.random_state)
         seed, split = (int(generator.randint(np.iinfo(np.int32).max)) for _ in range(2))
         scales = chosen_scales(data, self.scale)
@@ -117,9 +118,7 @@ class LinearOneSFW(BaseEstimator):
             settings = self._settings(1.0 if self.radius is None else self.radius, classes)
             Team(settings, n_jobs=self.n_jobs).compile(data.values.dtype)
             if self.radius is None:
-                radius = chosen_radius(
-                    settings, rows, split, n_jobs=self.n_jobs, stop=interrupted.is_set, note=bar.note
-                )  # fmt: skip
+                radius = self._radius_for(settings, rows, split, interrupted.is_set, bar.note)
                 settings = replace(settings, radius=radius)
             bar.note("")
             fit = fit_in_memory(
@@ -138,6 +137,21 @@ class LinearOneSFW(BaseEstimator):
         sentence = trouble(fit, rows, budget)
         if sentence is not None:
             warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+
+    def _budget(self) -> Budget:
+        """How long to train."""
+        return Budget(self.max_iter, self.steps, self.tol, self.gradient, self.polish)
+
+    def _radius_for(
+        self,
+        settings: Settings,
+        data: Examples,
+        seed: int,
+        stop: Callable[[], bool],
+        note: Callable[[str], None],
+    ) -> float:
+        """The radius where none was given."""
+        return chosen_radius(settings, data, seed, n_jobs=self.n_jobs, stop=stop, note=note)
 
     def _start(self, settings: Settings, scales: np.ndarray | None) -> Start | None:
         """Where the models start: with `warm_start`, at the coefficients of the fit before, drawn into the set."""

@@ -1,0 +1,188 @@
+"""Many runs on a CPU: what a sweep costs, and which engine serves cross-validation and stability selection.
+
+    python benchmarks/sweeps.py cores engines stability lasso
+
+`cores`: seconds of a sweep over radii × folds, and of the same runs by `minimize` one after another, in turn; compiled
+beforehand. `engines`: cross-validation of dense rows by `fw.sweep` and by the linear engine that OneSFWClassifierCV
+uses: seconds, the largest gap, and how far the validation losses are from those of models solved to 1e-9. `stability`:
+selections of half-samples by the linear engine, and by `fw.sweep` with the largest coefficients counted, against the
+known support. `lasso`: OneSFWRegressorCV against LassoCV. All of it on generated rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+import jax
+import numpy as np
+import sklearn
+from dense_logistic import logistic, problem
+from sklearn.linear_model import LassoCV
+
+import onesfw as fw
+from onesfw.linear import LOSSES, Settings, examples, stability_selection
+from onesfw.linear.defaults import ANYWHERE
+from onesfw.linear.radius_folds import cross_validate
+from onesfw.sklearn import OneSFWRegressorCV
+
+
+def cores(repeats: int) -> None:
+    """The cost of a sweep over that of its runs one after another, divided by the cores."""
+    count = len(os.sched_getaffinity(0))
+    for d, steps in ((20, 50_000), (200, 20_000), (1_000, 5_000)):
+        rows, labels = problem(d, 2_000, 0)
+        objective = logistic(rows, labels)
+        balls = [fw.sets.L1Ball(r, shape=d) for r in np.geomspace(0.5, 50, 6)]
+        folds = fw.rows.folds(2_000, 5)
+        parts = [objective.only(numbers) for numbers in folds]
+        root = jax.random.key(0)
+
+        def alone(parts=parts, balls=balls, root=root, steps=steps) -> list[float]:
+            values = []
+            for c, ball in enumerate(balls):
+                for f, part in enumerate(parts):
+                    key = jax.random.fold_in(root, c * len(parts) + f)
+                    values.append(fw.minimize(part, ball, steps=steps, key=key).value)
+            return values
+
+        def swept(objective=objective, balls=balls, folds=folds, steps=steps) -> list[float]:
+            return fw.sweep(objective, balls, steps=steps, rows=folds).value.ravel().tolist()
+
+        same = alone() == swept()
+        seconds = {alone: [], swept: []}
+        for _ in range(repeats):
+            for way, times in seconds.items():
+                begun = time.perf_counter()
+                way()
+                times.append(time.perf_counter() - begun)
+        one, many = (float(np.median(times)) for times in seconds.values())
+        print(
+            f"d = {d:>5,}, 6 radii × 5 folds, {steps:,} steps each: one after another {one:.2f} s, "
+            f"sweep {many:.2f} s on {count} cores, {many / (one / count):.2f} of the ideal; the same values: {same}",
+            flush=True,
+        )
+
+
+def engines() -> None:
+    """Cross-validation of dense rows by either engine."""
+    d, n = 200, 2_000
+    rows, labels = problem(d, n, 1)
+    folds = fw.rows.folds(n, 5)
+    pairs = [(learnt, np.setdiff1d(np.arange(n), learnt)) for learnt in folds]
+    radii = [float(r) for r in np.geomspace(0.5, 50, 10)]
+    data = examples(rows.astype(np.float64), labels.astype(np.float64), None, d, LOSSES["logistic"])
+    settings = Settings(d)
+    exact = cross_validate(settings, data, pairs, radii, tol=1e-9).losses
+    cross_validate(settings, data, pairs[:2], radii[:2])
+    begun = time.perf_counter()
+    ours = cross_validate(settings, data, pairs, radii, n_jobs=-1).losses
+    print(f"linear engine: {time.perf_counter() - begun:.2f} s, losses off by at most {np.abs(ours - exact).max():.1e}")
+    balls = [fw.sets.L1Ball(r, shape=d) for r in radii]
+    for steps in (10_000, 100_000):
+        objective = logistic(rows, labels)
+        fw.sweep(objective, balls[:1], steps=steps, rows=folds[:1])
+        begun = time.perf_counter()
+        found = fw.sweep(objective, balls, steps=steps, rows=folds)
+        seconds = time.perf_counter() - begun
+        away = np.abs(found.validation[:, :, 0] - exact)
+        print(
+            f"sweep, {steps:,} steps: {seconds:.2f} s, losses off by at most {away.max():.1e}, the median "
+            f"{np.median(away):.1e}, largest gap {found.gap.max():.1e}; best radius {found.best().at:.3g}, exactly "
+            f"{radii[exact.mean(1).argmin()]:.3g}",
+            flush=True,
+        )
+
+
+def stability(repeats: int) -> None:
+    """Selections with a known support, by either engine."""
+    n, d, true = 200, 200, 5
+    totals: dict[str, list[tuple[float, int, int]]] = {}
+    for seed in range(repeats):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(n, d)).astype(np.float32)
+        rows[:, 1:] += 0.5 * rows[:, :-1]
+        rows /= rows.std(axis=0)
+        support = rng.choice(d, true, replace=False)
+        y = (rows[:, support] @ rng.choice([-1.0, 1.0], true) + rng.normal(size=n)).astype(np.float32)
+        y -= y.mean()
+        data = examples(rows, y.astype(np.float64), None, d, LOSSES["squared"])
+        begun = time.perf_counter()
+        found = stability_selection(Settings(d, "squared", intercept=ANYWHERE), data, key=seed, n_jobs=-1)
+        note(totals, "linear engine", time.perf_counter() - begun, found.stable, support)
+        limit = found.most_selected or d
+        objective = fw.FiniteSum(lambda x, row: (row[0] @ x - row[1]) ** 2 / 2, (rows, y))
+        balls = [fw.sets.L1Ball(float(r), shape=d) for r in found.radii[12:26:2]]
+        for steps in (2_000, 20_000):
+            begun = time.perf_counter()
+            halves = fw.rows.halves(n, 100, key=seed)
+            swept = fw.sweep(objective, balls, steps=steps, rows=halves, evaluate=False, validation=False)
+            x = np.abs(swept.x[:, :, 0])
+            counts = np.zeros(d)
+            for half in range(len(halves)):  # the path, until the limit: coefficients over 1 % of the radius count
+                seen = np.zeros(d, bool)
+                for place, ball in enumerate(swept.at):
+                    chosen = x[place, half] > 0.01 * ball
+                    if (seen | chosen).sum() > limit:
+                        break
+                    seen |= chosen
+                counts += seen
+            note(totals, f"sweep, {steps:,} steps", time.perf_counter() - begun, np.flatnonzero(counts >= 75), support)
+    for way, lines in totals.items():
+        seconds, right, false = (np.array(column) for column in zip(*lines, strict=True))
+        print(
+            f"{way}: {np.median(seconds):.1f} s, {right.mean():.2f} of {true} found, {false.mean():.2f} false "
+            f"± {false.std(ddof=1) / len(false) ** 0.5:.2f} on average over {repeats} sets of rows",
+            flush=True,
+        )
+
+
+def note(
+    totals: dict[str, list[tuple[float, int, int]]], way: str, seconds: float, stable: np.ndarray, support: np.ndarray
+) -> None:
+    """Remember one selection."""
+    right = len(np.intersect1d(stable, support))
+    totals.setdefault(way, []).append((seconds, right, len(stable) - right))
+
+
+def lasso(repeats: int) -> None:
+    """The regression whose radius is chosen against the one whose penalty is, errors on rows drawn anew."""
+    for n, d in ((200, 100), (500, 1_000), (5_000, 100)):
+        lines = []
+        for seed in range(repeats):
+            rng = np.random.default_rng(100 + seed)
+            truth = np.where(np.arange(d) < 10, rng.normal(size=d), 0.0)
+            A, B = rng.normal(size=(n, d)), rng.normal(size=(2_000, d))
+            y, z = A @ truth + 2 * rng.normal(size=n), B @ truth
+            if seed == 0:
+                OneSFWRegressorCV(random_state=0, radii=2, cv=2).fit(A, y)
+            line = []
+            for model in (OneSFWRegressorCV(random_state=seed), LassoCV(cv=5)):
+                begun = time.perf_counter()
+                model.fit(A, y)
+                line += [time.perf_counter() - begun, float(np.mean((model.predict(B) - z) ** 2))]
+            lines.append(line)
+        ours, error, theirs, other = np.median(lines, axis=0)
+        print(
+            f"{n:,} × {d:,}: OneSFWRegressorCV {ours:.2f} s, error {error:.4f}; LassoCV {theirs:.2f} s, {other:.4f}; "
+            f"errors' ratio {np.median([line[1] / line[3] for line in lines]):.3f}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Many runs on a CPU.")
+    parser.add_argument("parts", nargs="+", choices=("cores", "engines", "stability", "lasso"))
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    print(f"onesfw {fw.__version__}, jax {jax.__version__}, scikit-learn {sklearn.__version__}")
+    for part in options.parts:
+        if part == "engines":
+            engines()
+        else:
+            {"cores": cores, "stability": stability, "lasso": lasso}[part](options.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Cross-validation over radii: on each fold, every radius solved from the one before; all folds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onesfw.engine import jobs
+from onesfw.linear.examples import Examples
+from onesfw.linear.learner import Settings
+from onesfw.linear.polish import pools
+from onesfw.linear.profile import loss_units
+from onesfw.linear.radii import part, solve_radii, validation_losses
+from onesfw.trees import HostArray
+
+SMALLEST, LARGEST, GRID = 1 / 100, 10.0, 20  # of the default radius, and how many between
+FOLD_TOL = 1e-4  # of the loss of the best constant: the gap to which a fold's models are solved
+RULES = ("best", "one_standard_error")
+
+Fold = tuple[HostArray, HostArray]
+"""The rows to learn from, and those to measure on."""
+
+
+@dataclass(frozen=True)
+class FoldLosses:
+    """What models of each fold lose on the rows that they did not learn.
+
+    Args:
+        radii: rising.
+        losses: radii × folds, the mean loss; infinite where a margin left the range of numbers.
+        nonzeros: radii × folds, of the coefficients, over all classes.
+    """
+
+    radii: HostArray
+    losses: HostArray
+    nonzeros: HostArray
+
+    @property
+    def mean(self) -> HostArray:
+        """The mean over the folds."""
+        return self.losses.mean(axis=1)
+
+    @property
+    def std(self) -> HostArray:
+        """The standard deviation over the folds."""
+        with np.errstate(invalid="ignore"):
+            return self.losses.std(axis=1, ddof=1)
+
+    @property
+    def stderr(self) -> HostArray:
+        """The standard error of the mean."""
+        return self.std / np.sqrt(self.losses.shape[1])
+
+    def chosen(self, rule: str = "best") -> int:
+        """The place of the radius with the least mean; or of the smallest one within a standard error of it.
+
+        Raises:
+            FloatingPointError: where no radius could be solved on every fold.
+        """
+        best = int(np.argmin(self.mean))
+        if not np.isfinite(self.mean[best]):
+            raise FloatingPointError("the loss is not finite at any radius: scale rows and targets, or lower radii")
+        if rule == "best":
+            return best
+        return int(np.argmax(self.mean <= self.mean[best] + self.stderr[best]))
+
+
+def cross_validate(
+    settings: Settings,
+    data: Examples,
+    folds: Sequence[Fold],
+    radii: Sequence[float],
+    *,
+    tol: float = FOLD_TOL,
+    n_jobs: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    note: Callable[[str], None] = lambda text: None,
+) -> FoldLosses:
+    """The losses of all radii on all folds.
+
+    Args:
+        settings: what is learnt; its radius does not count.
+        data: the rows.
+        folds: the rows to learn from and to measure on, by their numbers.
+        radii: rising.
+        tol: the gap of each model, over the loss of the best constant.
+        n_jobs: folds at a time; the losses are the same bit for bit.
+        stop: asked now and then.
+        note: hears how many folds are done.
+
+    Returns:
+        The losses.
+
+    Raises:
+        KeyboardInterrupt: where `stop` said so.
+    """
+    heard: Callable[[], bool] = never if jobs.away() else stop
+    tasks = [(settings, data, learnt, held, list(radii), tol, heard) for learnt, held in folds]
+    found: list[tuple[HostArray, HostArray]] = []
+    with pools().limit(limits=1):  # here, for threads would undo one another's limits
+        for one in jobs.in_order(losses_of, tasks, n_jobs=n_jobs):
+            if stop():
+                raise KeyboardInterrupt("interrupted while the radius was chosen")
+            found.append(one)
+            note(f"{len(found)} of {len(folds)} folds")
+    losses, nonzeros = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    return FoldLosses(np.asarray(radii, np.float64), losses, nonzeros)
+
+
+def never() -> bool:
+    """False: work elsewhere does not hear of a Ctrl-C."""
+    return False
+
+
+def losses_of(
+    settings: Settings,
+    data: Examples,
+    learnt: HostArray,
+    held: HostArray,
+    radii: list[float],
+    tol: float,
+    stop: Callable[[], bool],
+) -> tuple[HostArray, HostArray]:
+    """The mean loss of each radius on the rows held out, and the nonzeros."""
+    train, test = part(data, learnt), part(data, held)
+    losses, nonzeros = np.full(len(radii), np.inf), np.zeros(len(radii), np.int64)
+    limits = np.maximum(tol * loss_units(settings, train), 1e-12)
+    done = 0
+    try:
+        for radius, (coefs, found) in zip(
+            radii, solve_radii(settings, train, radii, limits, stop=stop), strict=True
+        ):  # fmt: skip
+            rows = validation_losses(settings, test, coefs, found.intercepts)
+            losses[done:], nonzeros[done:] = np.average(rows, weights=test.weights), np.count_nonzero(coefs)
+            done += 1
+            inside = all(settings.set.norm(coef) < (1 - 1e-6) * radius for coef in coefs)
+            if inside or stop():  # inside: the optimum of this set is that of all larger ones
+                break
+    except FloatingPointError:  # a margin beyond the numbers: the radii before it stand
+        losses[done:] = np.inf
+    return losses, nonzeros
