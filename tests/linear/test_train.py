@@ -299,3 +299,14 @@ def test_files_and_the_estimator_agree_on_several_classes(tmp_path):
     estimator = OneSFWClassifier(radius=30.0, max_iter=40, tol=None, random_state=0).fit(X[train_rows], y[train_rows])
     assert model.labels == tuple(float(label) for label in range(10))
     assert model.test.accuracy == pytest.approx(estimator.score(X[~train_rows], y[~train_rows]), abs=0.02)
+
+
+def test_a_stream_that_leaves_a_large_gap_says_so():
+    """Rows that come once cannot be polished; where they are still at hand their gap is known."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20))
+    y = X @ rng.normal(size=20)
+    with pytest.warns(ConvergenceWarning, match="rows that can be read again"):
+        model = train(iter([(X[:150], y[:150]), (X[150:], y[150:])]), loss="squared", radius=50.0)
+    assert model.training.converged is False
+    assert train((X, y), loss="squared", radius=50.0).training.converged is True
