@@ -50,6 +50,7 @@ def same(one, other):
     np.testing.assert_array_equal(one.intercept, other.intercept)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_kind_of_source_gives_the_same_model(folder, monkeypatch):
     X, y = rows()
     whole = train(folder / "all.svm", **OPTIONS)

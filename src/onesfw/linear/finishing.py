@@ -87,8 +87,8 @@ def stream_converged(training: Training) -> bool | None:
     if gap <= LARGE_SHARE * abs(loss):
         return True
     warnings.warn(
-        f"the Frank-Wolfe gap is {gap:.2g} at a loss of {loss:.3g}, over a tenth of it: give rows that can be read again, "
-        f"a file or arrays, and raise {named('passes')}, or lower {named('radius')}",
+        f"the Frank-Wolfe gap is {gap:.2g} at a loss of {loss:.3g}, over a tenth of it: give rows that can be read "
+        f"again, a file or arrays, and raise {named('passes')}, or lower {named('radius')}",
         ConvergenceWarning,
         stacklevel=4,
     )
