@@ -22,12 +22,15 @@ COPIED = (
     "tests",
     "docs",
     "benchmarks",
+    "gallery",
     "conftest.py",
     "pyproject.toml",
     "CHANGELOG.md",
     "README.md",
     "CONTRIBUTING.md",
     "LICENSE",
+    "SECURITY.md",
+    "CITATION.cff",
 )
 BLOCK = re.compile(
     r"(?P<above>(?:^[^\n]+\n)+)?\n?^(?P<indent> *)```(?P<language>\w+)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S

@@ -357,6 +357,7 @@ def judged(group: list[Cell], x: Tree) -> tuple[HostArray, HostArray]:
     order = np.array([places[id(cell.run.objective)] for cell in group])
     arrays, axes = stacked([judge.program(part)[0] for part in distinct], trees.dtype_of(x), order)
     _, function = judge.program(distinct[0])
+    x = jax.tree.map(np.asarray, x)  # it may lie on several devices
     mean, error = Program(jax.vmap(function, (axes, 0)), arrays, x)(arrays, x)
     return np.asarray(mean, np.float64), np.asarray(error, np.float64)
 

@@ -196,9 +196,10 @@ def adaptive_rho(moments: Moments, t: Array) -> Array:
 
 def observe(moments: Moments, increment: Increment, d: Tree, t: Array) -> Moments:
     """The running means after step t ≥ 2; the first step says nothing about either."""
-    change = (t - 1) ** 2 * trees.squared_norm(increment.change)
+    most = jnp.finfo(t.dtype).max  # squares may be too large where gradients are not
+    change = jnp.minimum((t - 1) ** 2 * trees.squared_norm(increment.change), most)
     before = trees.subtract(increment.gradient, increment.change)
-    noise = trees.squared_norm(trees.subtract(before, d))
+    noise = jnp.minimum(trees.squared_norm(trees.subtract(before, d)), most)
     weight = jnp.where(t >= 2, 1 / jnp.maximum(t - 1, 1), 0.0)
     return Moments(
         moments.change + weight * (change - moments.change), moments.noise + weight * (noise - moments.noise)

@@ -76,7 +76,11 @@ def select_columns(
         loss: "logistic", "squared_hinge", "squared", "huber" or "poisson". None: "logistic" for words, truth values,
             two values and at most 10 distinct whole numbers, "squared" for other numbers.
         constraint: "l1", "nonnegative_l1" or "simplex".
-        radii, threshold, expected_false, assumption, pairs: as in `stability_selection`.
+        radii: as in `stability_selection`, as are the next four.
+        threshold: the share of half-samples that makes a column stable.
+        expected_false: the false selections to expect, at most.
+        assumption: of the bound.
+        pairs: of half-samples.
         columns: of a table, to choose among; None for all but the target.
         drop: columns to leave out.
         categorical: columns that are words although they look like numbers. Each word is a column of its own.
@@ -86,7 +90,12 @@ def select_columns(
         key: the seed of the half-samples.
         n_jobs: half-samples at a time; the selection is the same bit for bit.
         progress: show a bar.
-        format, features, zero_based, delimiter, header, skip_bad: as in `train`.
+        format: as in `train`, as are the others.
+        features: of LIBSVM text.
+        zero_based: whether its columns count from 0.
+        delimiter: between the columns of a table.
+        header: whether a table has one.
+        skip_bad: leave out rows that cannot be read.
 
     Returns:
         The shares of half-samples, the stable columns by their names, and the bound.
