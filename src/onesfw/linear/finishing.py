@@ -81,9 +81,9 @@ def finish(
 
 def stream_converged(training: Training) -> bool | None:
     """Whether the gap after the passes of a stream is small, where it is known; a warning where it is not."""
-    if training.gap is None or training.scores is None:
+    gap, loss = training.gap, None if training.scores is None else training.scores.loss
+    if gap is None or loss is None:
         return None
-    gap, loss = training.gap, training.scores.loss
     if gap <= LARGE_SHARE * abs(loss):
         return True
     warnings.warn(
