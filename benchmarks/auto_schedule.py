@@ -88,8 +88,8 @@ def row_of(
         reference = errors(best[i], fresh)[:, i]
         runs = {schedule: solve(int(samples), schedule, seeds) for schedule in ("tuned", "auto")}
         found = {schedule: error(flat(run.x, seeds)) for schedule, run in runs.items()}
-        auto = runs["auto"]
-        more = float(np.mean(auto.gradients + 2 * auto.hvps) / np.mean(runs["tuned"].gradients) - 1)
+        work = {schedule: np.mean(run.gradients + 2 * run.hvps) for schedule, run in runs.items()}
+        more = float(work["auto"] / work["tuned"] - 1)
         rows.append(
             (
                 name, f"{samples:,}", best[i], f"{reference.mean():.2e}", ratio(paper[:, i], reference),

@@ -1,11 +1,14 @@
 """one_sfw(oracle="lazy"): vertices met before, taken while they are good enough."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import onesfw as fw
+from onesfw.steps import FrankWolfeStep, LazyStep
 
 N, STEPS = 8, 2_000
 RNG = np.random.default_rng(0)
@@ -26,6 +29,7 @@ def test_fewer_calls_at_about_the_same_error():
     }  # fmt: skip
     errors = {oracle: np.sum((run.x - GOAL) ** 2, (1, 2)).mean() for oracle, run in runs.items()}
     assert runs["exact"].lmo_calls.tolist() == [STEPS, STEPS]
+    assert runs["exact"].atoms is None
     assert np.all(runs["lazy"].lmo_calls < STEPS / 5)
     assert errors["lazy"] < 1.5 * errors["exact"]
     np.testing.assert_allclose(runs["lazy"].x.sum(1), 1, atol=1e-5)
@@ -53,20 +57,43 @@ def test_atoms_of_x(setting, output):
     assert set(np.unique(permutations)) == {0, 1}
 
 
-def test_atoms_of_replicates_of_trees_and_of_none():
+def test_atoms_of_replicates_of_trees():
     objective = fw.Expectation(
         lambda x, z: jnp.sum((x["a"] - z[:2]) ** 2) + jnp.sum((x["b"] - z[2]) ** 2),
         lambda key: 0.1 + 0.1 * jax.random.normal(key, (3,)),
     )
     start = {"a": np.zeros(2, np.float32), "b": np.zeros((2, 3), np.float32)}
-    runs = {
-        oracle: fw.minimize(
-            objective, fw.sets.L1Ball(1.0), start, steps=STEPS, replicates=2, evaluate=False,
-            algorithm=fw.one_sfw(oracle=oracle),
-        )
-        for oracle in ("exact", "lazy")
-    }  # fmt: skip
-    assert runs["exact"].atoms is None
-    for r, (vertices, weights) in enumerate(runs["lazy"].atoms):
+    runs = fw.minimize(
+        objective, fw.sets.L1Ball(1.0), start, steps=500, replicates=2, evaluate=False,
+        algorithm=fw.one_sfw(oracle="lazy"),
+    )  # fmt: skip
+    for r, (vertices, weights) in enumerate(runs.atoms):
         for name in start:
-            np.testing.assert_allclose(np.tensordot(weights, vertices[name], 1), runs["lazy"].x[name][r], atol=1e-5)
+            np.testing.assert_allclose(np.tensordot(weights, vertices[name], 1), runs.x[name][r], atol=1e-5)
+
+
+def test_lazy_by_default_where_the_oracle_is_dear():
+    square, corner = fw.sets.Birkhoff(N), fw.sets.Polytope([[1.0, 1.0]], [1.0], bounds=(0, None))
+    like = jnp.zeros((N, N))
+    for dear in (square, corner, fw.sets.Shifted(square, like), fw.sets.Scaled(square, 2.0)):
+        assert isinstance(fw.one_sfw().step.fit(dear, like), LazyStep)
+        assert isinstance(fw.one_sfw("nonconvex").step.fit(dear, like), LazyStep)
+        for other in (fw.one_sfw(oracle="exact"), fw.one_sfw(schedule="paper"), fw.frank_wolfe()):
+            assert type(other.step.fit(dear, like)) is FrankWolfeStep
+    pair = fw.sets.Product((square, fw.sets.Box(0.0, 1.0, shape=2)))
+    assert isinstance(fw.one_sfw().step.fit(pair, (like, jnp.zeros(2))), LazyStep)
+    assert type(fw.one_sfw().step.fit(fw.sets.L1Ball(1.0), like)) is FrankWolfeStep
+    large = jax.ShapeDtypeStruct((10**4, 10**4), np.float32)  # 40 GB of vertices are not kept unless asked for
+    assert type(fw.one_sfw().step.fit(square, large)) is FrankWolfeStep
+    assert isinstance(fw.one_sfw(oracle="lazy").step.fit(square, large), LazyStep)
+
+
+def test_more_vertices_than_are_at_hand():
+    """The cube's 2^6 vertices, of which 4 are at hand: x stays in the hull of those recorded."""
+    cube = fw.sets.Box(-1.0, 1.0, shape=6)
+    objective = fw.Expectation(lambda x, z: jnp.sum((x - z) ** 2) / 2, lambda key: jax.random.normal(key, (6,)))
+    method = replace(fw.one_sfw(oracle="lazy", output="last"), step=LazyStep(capacity=4))
+    run = fw.minimize(objective, cube, steps=500, evaluate=False, algorithm=method)
+    assert int(run.state.step.met) > 4
+    vertices, weights = run.atoms
+    np.testing.assert_allclose(weights @ vertices, run.x, atol=1e-5)

@@ -65,7 +65,7 @@ def test_outputs_and_schedules(name, setting):
 AUTOMATIC = {
     "convex": ("corrected", True, 1 / 10),
     "nonconvex": ("corrected", True, 1 / 11),
-    "dr_submodular": ("last", False, 1 / 32),  # of the first phase, which takes half of the 64 steps
+    "dr_submodular": ("last", True, 1 / 16),  # of the first phase, which takes a quarter of the 64 steps
 }
 
 

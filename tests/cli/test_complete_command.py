@@ -75,6 +75,28 @@ def test_recommendations(files, tmp_path):
     assert float(rows[0]["prediction"]) >= float(rows[1]["prediction"])
 
 
+def test_what_a_file_holds_is_told(tmp_path):
+    """Names of its own, a line that comes twice, users and items that were never seen."""
+    lines = [f"anna {i},{j},{1 + (i * j) % 5}" for i in range(9) for j in range(7) if (i, j) != (3, 2)]
+    (tmp_path / "r.csv").write_text("Kunde,Titel,Sterne\n" + "\n".join([*lines, "anna 1,2,5"]) + "\n")
+    (tmp_path / "t.csv").write_text("Kunde,Titel,Sterne\nanna 3,2,2\nnobody,2,3\nanna 3,99,3\n")
+    (tmp_path / "u.csv").write_text("Kunde\nanna 3\n")
+    names = ["--user", "Kunde", "--item", "Titel", "--rating", "Sterne", "--radius", "1", "--quiet"]
+    out = tmp_path / "best.csv"
+    done = call(
+        tmp_path / "r.csv", *names, "--test", tmp_path / "t.csv", "--recommend", tmp_path / "u.csv", "--out", out
+    )
+    assert done.exit_code == 0, done.output
+    assert "1; the mean counts" in done.stdout
+    assert "3, 2 of unknown rows or columns" in done.stdout
+    assert out.read_text().splitlines()[0] == "Kunde,Titel,place,prediction"
+    assert out.read_text().splitlines()[1].startswith("anna 3,2,1,")
+    late = call(tmp_path / "r.csv", *names, "--recommend", tmp_path / "none.csv", "--model", tmp_path / "m.safetensors")
+    assert late.exit_code == 2
+    assert "none.csv cannot be read" in late.stderr
+    assert not (tmp_path / "m.safetensors").exists(), "a missing file is found before any work"
+
+
 def test_the_default_is_a_path(files):
     found = figures(files / "train.csv", *COLUMNS)
     assert found["radius"] == found["path"]["best"]

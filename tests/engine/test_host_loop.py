@@ -255,7 +255,8 @@ def test_random_output_is_uniform_over_the_iterates():
 def test_continuous_greedy_keeps_exact_counts():
     """Linear F over the box {x ≤ 1}: every step takes the whole box, and x ends at exactly 1 in float32."""
     objective = fw.FiniteSum(lambda x, row: row @ x, np.ones((1, 3), np.float32))
-    result = fw.maximize(objective, fw.sets.Box(0.0, 1.0, shape=3), steps=9999)
+    paper = fw.one_sfw("dr_submodular", schedule="paper")
+    result = fw.maximize(objective, fw.sets.Box(0.0, 1.0, shape=3), steps=9999, algorithm=paper)
     np.testing.assert_array_equal(result.x, np.ones(3, np.float32))
     assert result.value == 3.0
     assert result.gap == 0.0

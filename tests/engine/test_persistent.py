@@ -68,7 +68,8 @@ def problem(d, loss, constraint, n=12):
 def test_a_step_on_padded_arrays_is_the_step(d, loss, constraint, adaptive):
     objective, constraint = problem(d, loss, constraint)
     algorithm = fw.one_sfw(rho="adaptive" if adaptive else None)
-    estimator, step = algorithm.estimator(objective), algorithm.step
+    estimator = algorithm.estimator(objective)
+    step = algorithm.step.fit(constraint, jax.ShapeDtypeStruct((d,), np.float32))
     start = constraint.start(jax.ShapeDtypeStruct((d,), np.float32))
     state = initial(constraint, estimator, step, start, 10, False)
     rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import scipy.sparse
 from lowrank_checks import as_values, dense_optimum, planted, weights
 
 import onesfw as fw
-from onesfw.lowrank import LowRank, complete
+from onesfw.lowrank import LowRank, complete, observed
 
 CASES = [
     ("squared", True, True),
@@ -31,6 +31,8 @@ def test_the_dense_optimum_is_reached_and_the_gap_is_a_bound(loss, weighted, bia
     for tolerance in (1e-1, 1e-2):
         rough = complete(rows, cols, values, shape, biases=biases, gap_tol=tolerance, **arguments)
         assert rough.gap >= rough.value - best - 1e-7
+    stopped = complete(rows, cols, values, shape, biases=biases, gap_tol=1e-8, time_limit=1e-9, **arguments)
+    assert stopped.gap >= stopped.value - best - 1e-9  # a gap that was only estimated on the way is proven at the end
     assert model.norm <= radius * (1 + 1e-9)
     p, q = weights(shape, rows, cols, weighted)
     U, s, Vt = model.factors
@@ -40,6 +42,20 @@ def test_the_dense_optimum_is_reached_and_the_gap_is_a_bound(loss, weighted, bia
     everywhere = model.mean + X + model.row_bias[:, None] + model.col_bias
     i, j = np.divmod(np.arange(X.size), X.shape[1])
     assert np.allclose(model.margins(i, j), everywhere.ravel(), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_tiles_of_columns_change_nothing_but_the_order(monkeypatch, loss):
+    rows, cols, values = planted()
+    values = as_values(values, loss)
+    whole = complete(rows, cols, values, (14, 11), radius=0.5, loss=loss, gap_tol=1e-9)
+    monkeypatch.setattr(observed, "TILE", 4)
+    cut = complete(rows, cols, values, (14, 11), radius=0.5, loss=loss, gap_tol=1e-9)
+    data = observed.observe(observed.triplets(rows, cols, values, (14, 11)), "squared")
+    assert len(data.ptr) == 3 * 14 + 1
+    assert np.array_equal(data.row_counts, np.bincount(rows, minlength=14))
+    assert cut.value == pytest.approx(whole.value, rel=1e-8)
+    assert np.allclose(cut.margins(rows, cols), whole.margins(rows, cols), atol=1e-3)
 
 
 def test_a_ball_that_holds_the_unconstrained_optimum():

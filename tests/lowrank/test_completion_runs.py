@@ -37,17 +37,17 @@ def test_a_killed_run_goes_on_to_the_same_bits(noisy, tmp_path, monkeypatch, eag
     count, certify = 0, corrective.certify
     total = 0
 
-    def dying(*given):
+    def dying(*given, **more):
         nonlocal count
         count += 1
         if count > limit:
             raise Killed
-        return certify(*given)
+        return certify(*given, **more)
 
-    def counting(*given):
+    def counting(*given, **more):
         nonlocal total
         total += 1
-        return certify(*given)
+        return certify(*given, **more)
 
     monkeypatch.setattr(corrective, "certify", counting)
     complete(*noisy, (60, 40), **arguments)
@@ -71,6 +71,20 @@ def test_another_run_is_refused(noisy, tmp_path):
         complete(noisy[0], noisy[1], noisy[2] + 1, (60, 40), radius=1.0, checkpoint=tmp_path / "run")
 
 
+def test_a_path_that_goes_on_finds_another_radius(noisy, tmp_path, eager):
+    """A time limit ends the path early; the same call goes on with it, and the fit of the old radius is no start."""
+    folder = tmp_path / "run"
+    early = complete(*noisy, (60, 40), key=3, gap_tol=1e-6, checkpoint=folder, time_limit=1e-6)
+    assert len(early.path.radii) == 1
+    late, whole = (
+        complete(*noisy, (60, 40), key=3, gap_tol=1e-6, checkpoint=folder),
+        complete(*noisy, (60, 40), key=3, gap_tol=1e-6),
+    )
+    assert late.radius == whole.radius > early.radius
+    assert late.norm <= late.radius * (1 + 1e-6)
+    assert late.value == pytest.approx(whole.value, rel=1e-5)
+
+
 def test_a_time_limit_returns_a_certified_member(noisy):
     model = complete(*noisy, (60, 40), radius=1.0, gap_tol=1e-12, time_limit=1e-6)
     assert model.status == "time"
@@ -84,10 +98,14 @@ def test_a_time_limit_returns_a_certified_member(noisy):
 def test_ctrl_c_keeps_the_last_iterate(noisy, monkeypatch):
     certify = corrective.certify
 
-    def interrupting(*given):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.01)
-        return certify(*given)
+    pressed = []
+
+    def interrupting(*given, **more):
+        if not pressed:
+            pressed.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+        return certify(*given, **more)
 
     monkeypatch.setattr(corrective, "certify", interrupting)
     model = complete(*noisy, (60, 40), radius=1.0, gap_tol=1e-10)

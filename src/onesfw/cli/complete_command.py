@@ -15,7 +15,7 @@ from onesfw.cli.errors import INTERRUPTED, MISTAKE, say, sentence, sentences
 from onesfw.cli.solve_command import whole
 
 if TYPE_CHECKING:
-    from onesfw.lowrank import Completed
+    from onesfw.lowrank import Columns, Completed
 
 SPELLING = {"source": "RATINGS", "header": "--no-header", "format": "--format", "values": "--rating"}
 EXAMPLES = """[bold]Examples[/bold]
@@ -98,16 +98,20 @@ def complete_command(
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.arguments import whole_number
             from onesfw.lowrank import Columns, complete_file
+            from onesfw.lowrank.rating_files import read_users
 
             whole_number(k, "k", 1)
             check_outputs(model, plot, out if recommend is not None else None, [ratings, test, recommend])
             columns = Columns(user, item, rating, form, delimiter, not no_header, skip_bad)
+            everyone = recommend is None or recommend == "all"
+            names = None if everyone else read_users(recommend, user)  # before any work
             done = complete_file(
                 ratings, columns, test=test, radius=radius, loss=loss, weighted=weighted, biases=biases,
                 max_rank=max_rank, gap_tol=gap_tol, delta=delta, ridge=ridge, key=key,
                 progress=not (quiet or as_json), checkpoint=checkpoint, time_limit=time_limit,
             )  # fmt: skip
-        raise typer.Exit(show(done, ratings, user, model, plot, recommend, k, out, as_json))
+        wish = None if recommend is None else (names, out)
+        raise typer.Exit(show(done, ratings, columns, model, plot, wish, k, as_json))
 
 
 def check_outputs(model: Path | None, plot: Path | None, out: Path | None, inputs: list[str | None]) -> None:
@@ -129,8 +133,8 @@ def check_outputs(model: Path | None, plot: Path | None, out: Path | None, input
 
 
 def show(
-    done: Completed, source: str, user: str, model: Path | None, plot: Path | None, recommend: str | None, k: int,
-    out: Path, as_json: bool,
+    done: Completed, source: str, columns: Columns, model: Path | None, plot: Path | None,
+    wish: tuple[list[str] | None, Path] | None, k: int, as_json: bool,
 ) -> int:  # fmt: skip
     """Write what was asked for, print the figures, and return the exit code: a failure costs the code, not the rest."""
     code = INTERRUPTED if done.model.status == "interrupted" else 0
@@ -139,12 +143,13 @@ def show(
 
     def recommendations() -> None:
         nonlocal unknown
-        unknown = done.recommend(None if recommend == "all" else recommend, user, out, k)
+        assert wish is not None
+        unknown = done.recommend(wish[0], columns.user, wish[1], k, item=columns.item)
 
     wishes = (
         ("model", model, lambda: done.model.save(model or "")),
         ("picture", plot, lambda: done.model.plot(plot)),
-        ("recommendations", out if recommend is not None else None, recommendations),
+        ("recommendations", None if wish is None else wish[1], recommendations),
     )
     for what, path, write in wishes:
         if path is None:
@@ -165,12 +170,15 @@ def show(
 
     console = Console()
     lines = done.model.rows()
+    if done.repeated:
+        lines.insert(1, ("  given again", f"{done.repeated:,}; the mean counts"))
     if done.ratings.skipped:
         lines.insert(1, ("  skipped", f"{done.ratings.skipped:,}"))
     console.print(boxed(f"{source}: {done.model.title}", ("completion", "result"), lines))
     print(f"  {ENDINGS[done.model.status]}")
     if unknown:
-        print(f"  {unknown:,} users were not known; their recommendations follow the items' biases")
+        were = "user was" if unknown == 1 else "users were"
+        print(f"  {unknown:,} {were} not known; their recommendations follow the items' biases")
     for what, place in written.items():
         print(f"{what}: {place}")
     return code
@@ -205,6 +213,7 @@ def content(done: Completed, source: str, written: dict[str, str], unknown: int)
         "users": model.shape[0],
         "items": model.shape[1],
         "skipped": done.ratings.skipped,
+        "repeated": done.repeated,
         **{name: plain(value) for name, value in figures.items()},
         "path": None if path is None else {
             "radii": plain(path.radii), "validation_loss": plain(path.validation_loss),

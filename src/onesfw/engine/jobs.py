@@ -56,6 +56,8 @@ def workers(n_jobs: int | None) -> int:
     None is one, or what `joblib.parallel_config` says; −1 is all cores, or all workers of a cluster. Inside a task
     None is one.
     """
+    if n_jobs == 0:  # which some backends take for all
+        raise ValueError("n_jobs: 0 has no meaning; give a number of workers, -1 for all, or None")
     return 1 if n_jobs is None and nested() else effective_n_jobs(n_jobs)
 
 

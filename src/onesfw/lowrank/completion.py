@@ -144,7 +144,7 @@ def complete(
             start = warm(state.best, chosen)
         else:
             chosen = float(radius)
-        saved = saves.fit_stage()
+        saved = saves.fit_stage(chosen)
         data = plan.observe(given)
         watch.say("all entries", chosen)
         limits = Limits(plan.gap_tol, plan.max_rank, stop=watch.over)

@@ -131,13 +131,13 @@ class CompletionPath(Shown):
         log_radii(axes)
         axes.set_xlabel("radius of the ball")
         axes.set_ylabel(f"mean {LOSSES[self.loss].title}")
-        axes.set_title(f"best radius {self.best_radius:.4g}")
+        axes.set_title(f"best radius {self.best_radius:.4g}", pad=24)  # the legend stands below it
         ranks = axes.twinx()
         ranks.plot(self.radii, self.rank, "^-", color=GREY, linewidth=1, markersize=4, label="rank (right)")
         ranks.grid(False)
         ranks.set_ylabel("rank")
         handles = [*axes.get_legend_handles_labels()[0], *ranks.get_legend_handles_labels()[0]]
-        axes.legend(handles=handles)
+        axes.legend(handles=handles, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
         if path is not None:
             save_figure(figure, path)
         return figure

@@ -43,6 +43,8 @@ SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
 LEAST_VALUE = 1e-2  # of the value without X: gaps are compared with no less
+ERROR = 0.25  # of the gap to be reached: how well a gap is known
+FAR = 2.0  # times the gap to be reached: a larger one is not worth a proof
 GOLDEN = 0.6180339887498949
 
 
@@ -133,21 +135,23 @@ def fit(
         P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, full)
         point = replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1)
         rng = np.random.default_rng([key, point.rounds])
-        goal = limits.gap_tol * max(stage.before - floor, least) if np.isfinite(stage.before) else None
-        point, atoms = certify(data, point, stage.start, goal, limits.gap_tol, rng)
+        goal, point, atoms = certify(data, point, stage.start, limits.gap_tol, least, rng)
         report(point)
-        goal = limits.gap_tol * max(point.value - floor, least)
         stuck = point.value > stage.before - 1e-3 * goal
+        full_rank = point.rank >= cap < min(data.shape)
+        why = None
         if point.gap <= goal:
-            return point, "gap"
-        if limits.stop():
-            return point, "stopped"
-        if (point.rank >= cap and cap < min(data.shape) and point.value > stage.before - 0.1 * goal) or (
-            stuck and stage.drop < 1e-9
-        ):
-            return point, "rank" if point.rank >= cap < min(data.shape) else "stuck"
-        if point.rounds >= limits.rounds:
-            return point, "rounds"
+            why = "gap"
+        elif limits.stop():
+            why = "stopped"
+        elif (full_rank and point.value > stage.before - 0.1 * goal) or (stuck and stage.drop < 1e-9):
+            why = "rank" if full_rank else "stuck"
+        elif point.rounds >= limits.rounds:
+            why = "rounds"
+        if why is not None:
+            if not atoms.proven:
+                _, point, _ = certify(data, point, atoms.start, limits.gap_tol, least, rng, hurry=False)
+            return point, why
         drop = stage.drop * (0.1 if stuck else 1.0)  # the new atoms were dropped again
         grown = grow(data, point, atoms, cap)
         stage = Stage(grown, atoms.start, point.value, drop)
@@ -212,22 +216,29 @@ def grow(data: Observed, point: Point, atoms: Triples, cap: int) -> Point:
 
 
 def certify(
-    data: Observed, point: Point, start: HostArray | None, goal: float | None, gap_tol: float, rng: np.random.Generator
-) -> tuple[Point, Triples]:
-    """Value and Frank-Wolfe gap of a balanced point, and the leading atoms of its gradient.
+    data: Observed,
+    point: Point,
+    start: HostArray | None,
+    gap_tol: float,
+    least: float,
+    rng: np.random.Generator,
+    hurry: bool = True,
+) -> tuple[float, Point, Triples]:
+    """The gap to be reached, value and Frank-Wolfe gap of a balanced point, and the leading atoms of its gradient.
 
     The gap is max ⟨∇F, X − V⟩ over the ball, with σ_1 taken as large as its error allows, and what the biases could
-    gain at most: F is strongly convex in them.
+    gain at most: F is strongly convex in them. In a hurry, a gap that is far too large is not proven to be no larger.
     """
     g = np.empty_like(data.y)
     total, along = slopes(*data.head, point.P, point.Q, point.bu, point.bi, g)
     value = (total + penalty(data, point)) / data.n
+    goal = gap_tol * max(value - data.floor, least)
     level = -along / point.radius
-    goal = gap_tol * (value - data.floor) if goal is None else goal
-    accuracy = float(np.clip(0.1 * goal * data.n / max(abs(along), 1e-300), 1e-9, 1e-2))
+    accuracy = float(np.clip(ERROR * goal * data.n / max(abs(along), 1e-300), 1e-9, 1e-2))
     atoms = leading(
         scaled(data, g), max(FEWEST_ATOMS, point.rank), rng,
-        accuracy=accuracy, start=start, above=max(level, 0.0), dtype=data.y.dtype,
+        accuracy=accuracy, start=start, above=max(level, 0.0),
+        enough=max(level, 0.0) + FAR * goal * data.n / point.radius if hurry else np.inf, dtype=data.y.dtype,
     )  # fmt: skip
     largest = float(atoms.values[0]) * (1 + accuracy) + atoms.error
     gap = (along + point.radius * largest) / data.n
@@ -239,7 +250,7 @@ def certify(
         gi += data.ridge * point.bi
         gap += float(gu @ gu + gi @ gi) / (2 * data.ridge * data.n)
     gap = min(gap, value - data.floor)  # no predictions could gain more
-    return replace(point, value=value, gap=gap, multiplier=level / data.n), atoms
+    return goal, replace(point, value=value, gap=gap, multiplier=level / data.n), atoms
 
 
 def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Point, bool]:

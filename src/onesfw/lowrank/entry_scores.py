@@ -21,6 +21,7 @@ class EntryScores:
         mae_stderr: its standard error.
         loss: the mean loss.
         skipped: lines of a file that could not be read.
+        unknown: entries whose row or column was never seen; the biases of what is known predict them.
 
     Example:
         >>> from onesfw.lowrank import EntryScores
@@ -35,11 +36,13 @@ class EntryScores:
     mae_stderr: float
     loss: float
     skipped: int = 0
+    unknown: int = 0
 
     def lines(self) -> list[tuple[str, str]]:
         """Names and figures, a line each, for tables."""
+        strange = f", {self.unknown:,} of unknown rows or columns" if self.unknown else ""
         return [
-            ("entries", f"{self.entries:,}"),
+            ("entries", f"{self.entries:,}{strange}"),
             ("RMSE", f"{self.rmse:.5g} ± {self.rmse_stderr:.2g}"),
             ("MAE", f"{self.mae:.5g} ± {self.mae_stderr:.2g}"),
             ("loss", f"{self.loss:.6g}"),

@@ -277,6 +277,7 @@ class LowRank(Shown):
         else:
             figure, axes = axes_of(ax, (6.4, 4.2))
         axes.bar(np.arange(1, self.rank + 1), self.s, color=BLUE)
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("number")
         axes.set_ylabel("singular value in the norm of the ball")
         axes.set_title(f"rank {self.rank}, norm {self.norm:.4g} of {self.radius:.4g}")

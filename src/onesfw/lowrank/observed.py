@@ -9,13 +9,15 @@ import scipy.sparse
 
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.linear.losses import LOSSES, Loss, best_shift
-from onesfw.lowrank.entry_kernels import merge, place
+from onesfw.lowrank.entry_kernels import counts, merge, place
 from onesfw.trees import HostArray, Rows
 
 ENTRY_LOSSES = ("squared", "huber", "logistic", "poisson")
 SMOOTH = 0.5  # the share of the uniform distribution in the weights of rows and columns
 FARTHEST = 20.0  # a mean on the scale of log odds or log rates: all signs alike, or no counts at all
 LARGEST = 1e100  # squares of larger numbers, summed, may be infinite
+TILE = 16_384  # columns whose factors stay in the cache
+FEWEST_IN_TILE = 2  # entries for each row of each tile: below, the rows cost more than the cache gains
 MOST_LINES = 2**31 - 1  # rows and columns are numbered in 32 bits
 
 
@@ -117,7 +119,7 @@ def check_values(values: HostArray, loss: str) -> None:
         raise ValueError(f"{name} must be −1 or +1 for {named('loss')}='logistic', got {odd:g}")
     if loss == "poisson" and values.min() < 0:
         raise ValueError(f"{name} must be counts of at least 0 for {named('loss')}='poisson', got {values.min():g}")
-    if np.abs(values).max() > LARGEST:
+    if float(np.abs(values).max()) > LARGEST:
         raise ValueError(f"{name} holds numbers beyond {LARGEST:g}; divide them by some constant")
 
 
@@ -179,11 +181,13 @@ def observe(
     """
     m, n = given.shape
     function = LOSSES[loss]
-    ptr = np.zeros(m + 1, np.int64)
-    np.cumsum(np.bincount(given.rows, minlength=m), out=ptr[1:])
+    tiles = -(-n // TILE)
+    width = TILE if tiles > 1 and len(given) > FEWEST_IN_TILE * tiles * m else n
+    ptr = np.zeros(-(-n // width) * m + 1, np.int64)
+    counts(given.rows, given.cols, m, width, ptr)
     cols: HostArray = np.empty(len(given), np.int32)
     y: HostArray = np.empty(len(given), dtype)
-    place(given.rows, given.cols, given.values.astype(dtype, copy=False), ptr[:-1].copy(), cols, y)
+    place(given.rows, given.cols, given.values.astype(dtype, copy=False), m, width, ptr[:-1].copy(), cols, y)
     kept = merge(ptr, cols, y)
     if kept < len(given):
         cols, y = cols[:kept].copy(), y[:kept].copy()
@@ -191,7 +195,8 @@ def observe(
             raise ValueError(f"{named('values')} holds an entry with both signs; keep one of them")
     if mean is None:
         mean = central(function, delta, y) if ridge else 0.0
-    row_counts, col_counts = np.diff(ptr).astype(np.float64), np.bincount(cols, minlength=n).astype(np.float64)
+    row_counts = np.diff(ptr).reshape(-1, m).sum(0).astype(np.float64)
+    col_counts = np.bincount(cols, minlength=n).astype(np.float64)
     p, q = np.full(m, 1.0 / m), np.full(n, 1.0 / n)
     if weighted:
         p, q = SMOOTH * p + (1 - SMOOTH) * row_counts / kept, SMOOTH * q + (1 - SMOOTH) * col_counts / kept

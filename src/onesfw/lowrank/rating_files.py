@@ -80,14 +80,22 @@ class Completed:
     model: LowRank
     ratings: Ratings
 
-    def recommend(self, users: PathLike | None, column: str, out: PathLike, k: int = 10) -> int:
+    @property
+    def repeated(self) -> int:
+        """Lines whose user and item stood there before; such entries count once, with the mean of their values."""
+        return len(self.ratings.users) - self.model.entries
+
+    def recommend(
+        self, users: PathLike | list[str] | None, column: str, out: PathLike, k: int = 10, *, item: str = "item"
+    ) -> int:
         """Write the best items that each user has no rating for, as CSV: user, item, place and prediction.
 
         Args:
-            users: a table with a column of users; None for all that were learnt.
-            column: its name.
+            users: a table with a column of users, or their names; None for all that were learnt.
+            column: of the users, in the table and in the CSV file.
             out: the CSV file, written whole or not at all.
             k: how many items for each user.
+            item: what the CSV file calls the column of the items.
 
         Returns:
             How many users were not known; they get what the items' biases say.
@@ -99,19 +107,14 @@ class Completed:
         target = os.fspath(out)
         check_target(target)
         known = self.ratings.user_labels
-        if users is None:
-            names = list(known)
-        else:
-            asked = Words()
-            read_ratings(users, {"user": column}, users=asked, items=Words())
-            names = list(asked.numbers)
+        names = list(known) if users is None else users if isinstance(users, list) else read_users(users, column)
         numbers = {name: number for number, name in enumerate(known)}
         order = np.argsort(self.ratings.users, kind="stable")
         begin = np.searchsorted(self.ratings.users[order], np.arange(len(known) + 1))
         with whole_file(target) as file:
             text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
             writer = csv.writer(text, lineterminator="\n")
-            writer.writerow([column, "item", "place", "prediction"])
+            writer.writerow([column, item, "place", "prediction"])
             for name in names:
                 row = numbers.get(name, -1)
                 seen = self.ratings.items[order[begin[row] : begin[row + 1]]] if row >= 0 else np.zeros(0, np.int32)
@@ -124,6 +127,13 @@ class Completed:
         columns, values = self.model.top_of_code(row, k, seen)
         for place, (item, value) in enumerate(zip(columns, values, strict=True), 1):
             yield [name, self.ratings.item_labels[item], str(place), f"{value:.6g}"]
+
+
+def read_users(source: PathLike, column: str) -> list[str]:
+    """The users of a table, each once, in the order of their first appearance."""
+    asked = Words()
+    read_ratings(source, {"user": column}, users=asked, items=Words())
+    return list(asked.numbers)
 
 
 def complete_file(
@@ -194,5 +204,6 @@ def complete_file(
     if held is not None:
         assert held.values is not None
         scores = model.scores(model.margins_of_codes(held.users, held.items), held.values)
-        model = replace(model, test=replace(scores, skipped=held.skipped))
+        unknown = int(((held.users < 0) | (held.items < 0)).sum())
+        model = replace(model, test=replace(scores, skipped=held.skipped, unknown=unknown))
     return Completed(model, ratings)

@@ -34,9 +34,9 @@ class Saves:
         """Where the path stood."""
         return self.path
 
-    def fit_stage(self) -> Stage | None:
-        """Where the fit stood."""
-        return self.stage
+    def fit_stage(self, radius: float) -> Stage | None:
+        """Where the fit of that radius stood; a path that went on after it may have found a better one."""
+        return self.stage if self.stage is not None and self.stage.point.radius == radius else None
 
     def keep_path(self, state: PathState) -> None:
         """Save the path when it is time."""

@@ -5,20 +5,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh_tridiagonal
 
 from onesfw.lowrank.entry_kernels import times, times_transposed
 from onesfw.trees import DType, HostArray
 
 MOST_STEPS = 300
-FIRST_CHECK, EVERY = 8, 3
+FIRST_CHECK, EVERY, SHARE = 8, 3, 8  # steps until the first look, and between looks: 3, or an eighth of those done
 BLOCK = 32  # vectors that are made room for at once
+HURRY = 3  # steps for each vector that is asked for: good enough for atoms, if not for a bound
 TINY = 1e-300
 
 
 class Triples(NamedTuple):
     """σ_1 ≥ σ_2 ≥ …, their left and right vectors as columns, where to start next time, and how far σ_1 may be off.
 
-    Vectors are there for the values that were asked for alone.
+    Vectors are there for the values that were asked for alone. Without `proven` the search ended early, and σ_1 may be
+    larger by more than the error.
     """
 
     values: HostArray
@@ -26,6 +29,7 @@ class Triples(NamedTuple):
     right: HostArray
     start: HostArray
     error: float
+    proven: bool = True
 
 
 class Scaled:
@@ -58,6 +62,7 @@ def leading(
     accuracy: float,
     start: HostArray | None = None,
     above: float = -1.0,
+    enough: float = np.inf,
     proof: float = 2.0,
     dtype: DType | type = np.float64,
 ) -> Triples:
@@ -65,7 +70,8 @@ def leading(
 
     Only the vectors of the shorter side are kept. It stops when the leading value's estimated error is below the
     relative `accuracy`, and the value has not risen by more than that while the number of steps grew by the factor
-    `proof`: near the optimum the active values coincide, and a warm start hides others.
+    `proof`: near the optimum the active values coincide, and a warm start hides others. It stops sooner, unproven,
+    where the leading value exceeds `enough`.
     """
     short, long = len(operator.inside), len(operator.outside)
     v = rng.standard_normal(short)
@@ -74,15 +80,17 @@ def leading(
         v = start / np.linalg.norm(start) + 0.3 * v
         v /= np.linalg.norm(v)
     most = min(MOST_STEPS, short)
-    basis = np.empty((min(BLOCK, most), short))
+    basis = np.empty((min(BLOCK, most), short), dtype)
     x, w, y = np.empty(long), np.zeros(long), np.empty(short)
     diagonal: list[float] = []
     beside: list[float] = []
-    claim, claimed, beta, done = -1.0, 0, 0.0, 0
+    claim, claimed, beta, done, proven = -1.0, 0, 0.0, 0, True
+    look = max(FIRST_CHECK, count + 2)
     while True:
         if done == len(basis):
-            basis = np.vstack([basis, np.empty((min(BLOCK, most - done), short))])
+            basis = np.vstack([basis, np.empty((min(BLOCK, most - done), short), dtype)])
         basis[done] = v
+        v = basis[done].astype(np.float64)
         operator.forward(v, x)
         x -= beta * w
         alpha = float(np.linalg.norm(x))
@@ -90,16 +98,22 @@ def leading(
         w /= max(alpha, TINY)
         operator.back(w, y)
         done += 1
+        y -= alpha * v
+        size = float(np.linalg.norm(y))
         for _ in range(2):
-            y -= basis[:done].T @ (basis[:done] @ y)
-        beta = float(np.linalg.norm(y))
+            y -= basis[:done].T @ (basis[:done] @ y.astype(dtype))
+            before, size = size, float(np.linalg.norm(y))
+            if size > 0.7 * before:  # little was left to take away (Daniel, Gragg, Kaufman and Stewart 1976)
+                break
+        beta = size
         diagonal.append(alpha)
         beside.append(beta)
         exhausted = beta <= 1e-10 * max(diagonal)
         last = done == most or exhausted
-        if last or (done >= max(FIRST_CHECK, count + 2) and (done - FIRST_CHECK) % EVERY == 0):
-            left, values, right = np.linalg.svd(np.diag(diagonal) + np.diag(beside[:-1], 1))
-            rest = beta * abs(float(left[-1, 0]))
+        if last or done >= look:
+            look = done + max(EVERY, done // SHARE)
+            values, right = bidiagonal_triples(diagonal, beside, 2)
+            rest = beta * alpha * abs(float(right[-1, 0])) / max(float(values[0]), TINY)
             apart = float(values[0] - values[1]) if done > 1 else float(values[0])
             error = 0.0 if exhausted else rest * rest / apart if rest < apart else rest
             if error > accuracy * values[0]:
@@ -109,17 +123,32 @@ def leading(
                 last = last or proof <= 1
             else:
                 last = last or done >= proof * claimed
+            if not last and values[0] > enough and done >= HURRY * count:
+                last, proven = True, False
         if last:
             break
         v = y / beta
     count = min(count, done)
-    values = values[:count]
-    shorter = basis[:done].T @ right[:count].T
+    values, right = bidiagonal_triples(diagonal, beside, count)
+    shorter = basis[:done].T @ right.astype(dtype)
     wanted = max(1, int((values > above).sum()))
     longer = np.zeros((long, wanted), dtype)
     for place in range(wanted):
         operator.forward(shorter[:, place], x)
         longer[:, place] = x / max(float(np.linalg.norm(x)), TINY)
-    first = shorter[:, 0].copy()
+    first = shorter[:, 0].astype(np.float64)
     left, right = (shorter[:, :wanted], longer) if operator.wide else (longer, shorter[:, :wanted])
-    return Triples(values, left, right, first, error)
+    return Triples(values, left, right, first, error, proven)
+
+
+def bidiagonal_triples(diagonal: list[float], beside: list[float], count: int) -> tuple[HostArray, HostArray]:
+    """The largest singular values of an upper bidiagonal B, and their right vectors, from the tridiagonal BᵀB."""
+    a = np.array(diagonal)
+    b = np.array(beside[: len(a) - 1])
+    size = max(float(a.max()), TINY)
+    a, b = a / size, b / size
+    squares = a * a
+    squares[1:] += b * b
+    places = (max(len(a) - count, 0), len(a) - 1)
+    found, vectors = eigh_tridiagonal(squares, a[:-1] * b, select="i", select_range=places, lapack_driver="stemr")
+    return size * np.sqrt(np.maximum(found[::-1], 0.0)), vectors[:, ::-1]

@@ -171,7 +171,7 @@ class LazyStep(Step):
 
     @property
     def settings(self) -> str:
-        return f" lazy={self.capacity},{self.kappa:g},{self.epsilon:g}"
+        return f" lazy={self.capacity},{self.recorded},{self.kappa:g},{self.epsilon:g}"
 
     def move(
         self, constraint: SetLike, state: LazyState, direction: Tree, memory: Tree, weight: Array

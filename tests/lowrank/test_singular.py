@@ -1,0 +1,49 @@
+"""Leading singular triples of a sparse matrix against a dense decomposition."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from onesfw.lowrank.singular import Scaled, leading
+
+
+@pytest.fixture(params=[(60, 40), (40, 60)], ids=["tall", "wide"])
+def sparse(request):
+    rng = np.random.default_rng(0)
+    matrix = scipy.sparse.random_array(request.param, density=0.3, rng=rng, format="csr")
+    a, b = rng.uniform(0.5, 2, request.param[0]), rng.uniform(0.5, 2, request.param[1])
+    operator = Scaled(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data, a, b)
+    return operator, a[:, None] * matrix.toarray() * b
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(np.float64, 1e-9), (np.float32, 1e-5)])
+def test_they_are_those_of_the_dense_matrix(sparse, dtype, close):
+    operator, dense = sparse
+    found = leading(operator, 4, np.random.default_rng(1), accuracy=1e-9, dtype=dtype)
+    values = np.linalg.svd(dense, compute_uv=False)
+    assert found.proven
+    assert np.allclose(found.values[:2], values[:2], rtol=close)
+    u, v = found.left[:, 0], found.right[:, 0]
+    assert u @ dense @ v == pytest.approx(values[0], rel=close)
+    assert np.allclose(found.left.T @ found.left, np.eye(4), atol=1e3 * close)
+
+
+def test_it_ends_early_where_the_value_is_large_enough(sparse):
+    operator, dense = sparse
+    largest = np.linalg.norm(dense, 2)
+    early = leading(operator, 2, np.random.default_rng(1), accuracy=1e-9, enough=0.5 * largest)
+    steps = operator.products
+    assert not early.proven
+    assert 0.5 * largest < early.values[0] <= largest * (1 + 1e-12)
+    assert leading(operator, 2, np.random.default_rng(1), accuracy=1e-9, enough=2 * largest).proven
+    assert operator.products - steps > steps
+
+
+def test_a_matrix_of_zeros_and_one_of_rank_one():
+    ptr, cols, ones = np.array([0, 2, 4]), np.array([0, 1, 0, 1], np.int32), np.ones(4)
+    zero = leading(Scaled(ptr, cols, 0 * ones, np.ones(2), np.ones(2)), 2, np.random.default_rng(0), accuracy=1e-6)
+    assert zero.values[0] == 0
+    one = leading(Scaled(ptr, cols, ones, np.ones(2), np.ones(2)), 2, np.random.default_rng(0), accuracy=1e-6)
+    assert one.values[0] == pytest.approx(2.0)
+    assert one.error == 0
+    assert one.proven
