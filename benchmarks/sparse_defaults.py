@@ -17,7 +17,7 @@ from onesfw.linear import LOSSES, Settings, evaluate, examples, train
 from onesfw.linear.defaults import ANYWHERE
 from onesfw.sklearn import OneSFWClassifier, OneSFWRegressor
 
-INSTANCES = 10
+INSTANCES = 4
 
 
 def digits() -> None:
@@ -90,7 +90,7 @@ def constants() -> None:
             X, y = badly_scaled(np.random.default_rng([seed, 1]), loss == "poisson")
             data = examples(X, y, None, X.shape[1], LOSSES[loss])
             settings = Settings(X.shape[1], loss, intercept=ANYWHERE)
-            model = OneSFWRegressor(loss=loss, random_state=0).fit(X, y)
+            model = OneSFWRegressor(loss=loss, epsilon=1.0, random_state=0).fit(X, y)  # Huber's δ of streams
             blocks = ((X[i : i + 100], y[i : i + 100]) for i in range(0, len(y), 100))
             streamed = train(blocks, loss=loss, features=X.shape[1], buffer=100)
             constant = evaluate(settings, data, np.zeros(X.shape[1])).value[0]

@@ -3,7 +3,7 @@ When does 1-SFW beat momentum, SPIDER and SGD?
 ==============================================
 
 And when not? The methods get the same 10,000 samples on three problems with known optima. 1-SFW runs as it is, with
-its default; each of the others has the best of its published step rules, chosen with hindsight on the very same runs,
+its default; each of the others has the best of two or three published step rules, chosen in hindsight on the same runs,
 which favours it. The picture shows the error of each on each problem: where noise has to be averaged away 1-SFW
 leads, and where it vanishes at the optimum it does not.
 """

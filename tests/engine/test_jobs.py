@@ -17,7 +17,9 @@ import onesfw as fw
 from onesfw.engine import jobs
 from onesfw.experiments import compare, studies
 from onesfw.experiments.paper_tables import Size, plan_rates, run_rates
-from onesfw.sklearn import OneSFWClassifier, OneSFWClassifierCV, StabilitySelector
+from onesfw.linear import LOSSES, Settings, examples
+from onesfw.linear.stability import stability_selection
+from onesfw.sklearn import OneSFWClassifier, OneSFWClassifierCV
 
 PAPER = fw.one_sfw(schedule="paper")
 BACKENDS = ("threading", "loky", "dask")
@@ -78,12 +80,13 @@ def linear_work(X, y):
     search = GridSearchCV(
         OneSFWClassifier(steps=600, tol=None, random_state=0), {"radius": [1.0, 10.0]}, cv=2, refit=False
     ).fit(X, y)
+    few = examples(X[:80, 10:30], np.where(y[:80] == 3, 1.0, -1.0), None, 20, LOSSES["logistic"])
+    stable = stability_selection(Settings(20), few, [0.5, 2.0], pairs=2, tol=0.01, n_jobs=2)
     path = fw.radius_path(X, y == 3, [1.0, 5.0, 10.0], passes=2, n_jobs=2)
-    stable = StabilitySelector(radii=[0.5, 1.0, 2.0], n_pairs=2, random_state=0, n_jobs=2).fit(X, y < 5)
     chosen = OneSFWClassifierCV(radii=[1.0, 5.0], cv=2, random_state=0, n_jobs=2).fit(X, y < 5)
     return [
         streamed.coef_, fitted.coef_, fitted.intercept_, summed.coef_, search.cv_results_["mean_test_score"],
-        path.coefs.toarray(), path.gap, stable.selection_probabilities_, chosen.loss_path_, chosen.coef_,
+        path.coefs.toarray(), path.gap, stable.probabilities, chosen.loss_path_, chosen.coef_,
     ]  # fmt: skip
 
 

@@ -50,6 +50,7 @@ def same(one, other):
     np.testing.assert_array_equal(one.intercept, other.intercept)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_kind_of_source_gives_the_same_model(folder, monkeypatch):
     X, y = rows()
     whole = train(folder / "all.svm", **OPTIONS)
@@ -61,14 +62,15 @@ def test_every_kind_of_source_gives_the_same_model(folder, monkeypatch):
     same(train([(X[i : i + 100], y[i : i + 100]) for i in range(0, 900, 100)], **OPTIONS), whole)
     same(train(lambda: ((X[i : i + 50], y[i : i + 50]) for i in range(0, 900, 50)), **OPTIONS), whole)
     single = {**OPTIONS, "passes": 1}
-    once = train(((X[i : i + 50], y[i : i + 50]) for i in range(0, 900, 50)), **single, labels=[1, 2, 3])
+    with pytest.warns(ConvergenceWarning, match="rows that can be read again"):
+        once = train(((X[i : i + 50], y[i : i + 50]) for i in range(0, 900, 50)), **single, labels=[1, 2, 3])
     assert once.training.polished == 0 < whole.training.polished  # what comes once is not kept
     with pytest.warns(ConvergenceWarning, match="leave polish on, raise passes, or lower radius"):
         unpolished = train(folder / "all.svm", **single, polish=False)
     same(once, unpolished)
     assert unpolished.training.converged is False
     assert whole.training.converged
-    assert once.training.converged is None
+    assert once.training.converged is False
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / "all.svm").read_bytes())))
     same(train("-", **single, labels="1,2,3"), once)
 
@@ -299,3 +301,14 @@ def test_files_and_the_estimator_agree_on_several_classes(tmp_path):
     estimator = OneSFWClassifier(radius=30.0, max_iter=40, tol=None, random_state=0).fit(X[train_rows], y[train_rows])
     assert model.labels == tuple(float(label) for label in range(10))
     assert model.test.accuracy == pytest.approx(estimator.score(X[~train_rows], y[~train_rows]), abs=0.02)
+
+
+def test_a_stream_that_leaves_a_large_gap_says_so():
+    """Rows that come once cannot be polished; where they are still at hand their gap is known."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20))
+    y = X @ rng.normal(size=20)
+    with pytest.warns(ConvergenceWarning, match="rows that can be read again"):
+        model = train(iter([(X[:150], y[:150]), (X[150:], y[150:])]), loss="squared", radius=50.0)
+    assert model.training.converged is False
+    assert train((X, y), loss="squared", radius=50.0).training.converged is True

@@ -93,7 +93,7 @@ def one_sfw(
         output: "last", x_{T+1}; "random", x_o; "average", the mean of the iterates; "corrected", with an adaptive ρ;
             None for the schedule's. Where F̃ cannot be differentiated twice, "corrected" is "last".
         oracle: "lazy" takes vertices met before while they are good enough; "exact" asks the oracle at every step;
-            "auto" is lazy with schedule="auto" over sets whose oracle is dear, Birkhoff and Polytope, and exact
+            "auto" is lazy with schedule="auto" over sets that say their oracle is dear, as Birkhoff does, and exact
             elsewhere. A lazy run knows its vertices (`Result.atoms`). Not in the dr_submodular setting.
 
     Returns:

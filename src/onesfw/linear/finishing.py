@@ -14,9 +14,10 @@ from onesfw.arguments import named
 from onesfw.data import passes
 from onesfw.data.batch import joined
 from onesfw.data.chunks import Chunk
-from onesfw.linear.convergence import remedy, too_large
+from onesfw.linear.convergence import LARGE_SHARE, remedy, too_large
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Evaluation, Settings
+from onesfw.linear.model import Training
 from onesfw.linear.polish import polish
 from onesfw.linear.profile import loss_units
 from onesfw.linear.radii import chosen_radius, first_start
@@ -76,6 +77,22 @@ def finish(
         note=note,
     )  # fmt: skip
     return Finished(found.coefs, found.evaluation.intercepts, start.radius, found.evaluation, found.rounds)
+
+
+def stream_converged(training: Training) -> bool | None:
+    """Whether the gap after the passes of a stream is small, where it is known; a warning where it is not."""
+    if training.gap is None or training.scores is None:
+        return None
+    gap, loss = training.gap, training.scores.loss
+    if gap <= LARGE_SHARE * abs(loss):
+        return True
+    warnings.warn(
+        f"the Frank-Wolfe gap is {gap:.2g} at a loss of {loss:.3g}, over a tenth of it: give rows that can be read "
+        f"again, a file or arrays, and raise {named('passes')}, or lower {named('radius')}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+    return False
 
 
 def converged(settings: Settings, data: Examples, gap: HostArray, loss: HostArray, polished: bool) -> bool:

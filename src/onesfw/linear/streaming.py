@@ -23,7 +23,7 @@ from onesfw.files import check_target
 from onesfw.linear.appraisal import appraised
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.file_rows import FileRows, Scaled, learner_for
-from onesfw.linear.finishing import Finished, converged, finish, gathered
+from onesfw.linear.finishing import Finished, converged, finish, gathered, stream_converged
 from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, Settings, evaluate
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.model import LinearModel, Training, package_versions
@@ -297,11 +297,13 @@ def run(
     if not finished:
         return model
     settings = replace(settings, radius=ended.radius)
-    model = replace(model, training=appraised(model.training, model, settings, passes))
-    if data is not None:
+    training = appraised(model.training, model, settings, passes)
+    if data is None:
+        near = stream_converged(training)
+    else:
         found = ended.evaluation or evaluate(settings, data, ended.coefs, ended.intercepts)
         near = converged(settings, data, found.gap, found.value, plan.polish)
-        model = replace(model, training=replace(model.training, converged=near))
+    model = replace(model, training=replace(training, converged=near))
     return model if test is None else tested(model, test, options)
 
 

@@ -97,10 +97,6 @@ class Polytope(VectorSet):
     def start_vector(self, like: Array) -> Array:
         return jnp.asarray(self.inside, like.dtype)
 
-    @property
-    def dear(self) -> bool:
-        return True
-
     def bounds_vector(self, like: Array) -> tuple[Array, Array]:
         """From 2d linear programs."""
         return ConvexSet.bounds(self, like)

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from onesfw import trees
 from onesfw.steps.frank_wolfe import SetLike, Step, StepState
@@ -74,7 +75,8 @@ class TwoPhaseStep(Step):
         return np.stack([greedy, np.where(greedy, 0.0, np.minimum(1.0, self.speed / t))], 1)
 
     def advance(self, state: TwoPhaseState, vertex: Tree, weight: Array) -> TwoPhaseState:
-        greedy, share = weight[0], weight[1]
+        # Not weight[0] and weight[1]: the kernel for accelerators cannot cut a vector into pieces.
+        greedy, share = (jnp.sum(jnp.where(lax.iota(jnp.int32, 2) == place, weight, 0)) for place in (0, 1))
         added = greedy + share * state.divisor
         move = jax.tree.map(lambda v, total: added * v - share * total, vertex, state.total)
         total, lost = trees.compensated_add(state.total, state.lost, move)
