@@ -94,7 +94,6 @@ sphinx_gallery_conf = {
     "log_level": {"backreference_missing": "debug"},
     "min_reported_time": 0,
     "write_computation_times": False,  # its table of times asks another host for its scripts
-    "parallel": True,  # as many as sphinx has jobs
 }
 
 
