@@ -292,6 +292,7 @@ def test_the_radius_is_chosen_where_noise_is_learnt():
     assert chosen_radius(settings, data, 3) == chosen_radius(settings, data, 3)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # ten times the radius leaves a gap
 def test_a_stream_chooses_its_radius_by_rows_it_has_not_seen():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(4_000, 60))
