@@ -123,10 +123,10 @@ def fit(place: Path, alone: bool, several: bool) -> bytes:
 
 def files(place: Path, alone: bool, several: bool) -> bytes:
     """The coefficients that are learnt from many Parquet files, which every pass reads again."""
-    from onesfw.data import row_groups
+    from onesfw.data import passes
     from onesfw.linear import train
 
-    row_groups.KEPT = 0
+    passes.KEPT = 0
     print("stepping", flush=True)
     kept = None if alone else place / "run"
     model = train(place.parent / "parts", target="y", radius=5.0, loss="squared", passes=3, buffer=500, checkpoint=kept)
@@ -217,7 +217,19 @@ def campaign(
     kills: int, seed: int, folder: Path, report: Callable[[str], Any] | None = None, kinds: Sequence[str] = KINDS
 ) -> tuple[int, int]:
     """Kill runs `kills` times in all; (kills, runs that ended bit-identical). Raises where one did not."""
-    rng, server = random.Random(seed), Server(folder)
+    with contextlib.closing(Server(folder)) as server:
+        return campaign_on(server, kills, random.Random(seed), folder, report, kinds)
+
+
+def campaign_on(
+    server: Server,
+    kills: int,
+    rng: random.Random,
+    folder: Path,
+    report: Callable[[str], Any] | None,
+    kinds: Sequence[str],
+) -> tuple[int, int]:
+    """The same, with a server that the caller closes."""
     write_data(folder)
     expected: dict[str, str] = {}
     killed = runs = 0
@@ -250,7 +262,6 @@ def campaign(
         runs += 1
         if report is not None:
             report(f"{killed} kills, {runs} runs, the last a {kind}, all bit-identical")
-    server.close()
     return killed, runs
 
 

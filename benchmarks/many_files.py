@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from onesfw.data import passes, row_groups
+from onesfw.data import passes
 from onesfw.linear import train
 
 BUCKET = "bucket"
@@ -101,7 +101,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "someone")
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "something")
-    row_groups.KEPT = passes.KEPT = 0  # as with files that do not fit into memory
+    passes.KEPT = 0  # as with files that do not fit into memory
     total = options.files * options.rows
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

@@ -87,7 +87,7 @@ def test_the_same_bits_wherever_the_files_are(folder, bucket, whole, tmp_path, m
     same(train(bucket("bucket/parts/part-*.parquet"), **OPTIONS, cache=tmp_path / "rows"), whole)
     same(train(folder, **OPTIONS, cache=tmp_path / "others"), whole)
     same(train(folder, **OPTIONS, cache=tmp_path / "others"), whole)
-    monkeypatch.setattr(row_groups, "KEPT", 0)
+    monkeypatch.setattr("onesfw.data.passes.KEPT", 0)
     same(train(folder, **OPTIONS), whole)
 
 
@@ -192,7 +192,7 @@ def test_a_store_that_falters_is_asked_again(bucket, whole, monkeypatch):
 
 def test_a_store_that_fails_ends_the_run_which_goes_on_later(bucket, whole, tmp_path, monkeypatch):
     options = {**OPTIONS, "readers": 1, "checkpoint": tmp_path / "run"}
-    monkeypatch.setattr(row_groups, "KEPT", 0)
+    monkeypatch.setattr("onesfw.data.passes.KEPT", 0)
     with monkeypatch.context() as patch:
         Falling(patch, 16, 100)  # in the second pass
         with pytest.raises(store.StoreError, match=r"part-.*cannot be reached: AWS Error.*the same call goes on"):
@@ -217,7 +217,7 @@ def spoil(place, how):
 
 @pytest.mark.parametrize("how", ["is gone", "has changed", "was added"])
 def test_a_file_that_is_not_as_it_was_is_refused_by_name(mine, tmp_path, monkeypatch, how):
-    monkeypatch.setattr(row_groups, "KEPT", 0)
+    monkeypatch.setattr("onesfw.data.passes.KEPT", 0)
     name = "part-9" if how == "was added" else "part-3"
     options = {**OPTIONS, "checkpoint": tmp_path / "run"}
     train(mine, **{**options, "passes": 1})

@@ -20,7 +20,8 @@ from onesfw.linear.polish import Rounds, polish
 from onesfw.linear.radii import chosen_radius, first_start, solve_radii
 from onesfw.linear.scaling import column_scales, unevenness
 from onesfw.linear.simplex_quadratics import over_simplex
-from onesfw.linear.training import Budget, Team, fit_in_memory
+from onesfw.linear.team import Team
+from onesfw.linear.training import Budget, fit_in_memory
 from onesfw.sklearn import OneSFWClassifier, OneSFWRegressor
 
 

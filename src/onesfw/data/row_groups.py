@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from onesfw.arguments import named
+from onesfw.data import passes
 from onesfw.data.batch import BadRows, csr, joined, unit_rows
 from onesfw.data.blocks import Input
 from onesfw.data.cache import CacheWriter, RowCache, refuse_stranger
@@ -24,7 +25,6 @@ from onesfw.data.chunks import MOST_ENTRIES, Chunk
 from onesfw.data.encoding import Encoding
 from onesfw.data.footers import Footer, read_footer, small_files
 from onesfw.data.labels import Targets
-from onesfw.data.passes import KEPT
 from onesfw.data.prepare import Prepared, ReadOptions, check_alike, find_format, prepare
 from onesfw.data.sources import Files, RowsFrom
 from onesfw.data.tables import ParquetTable, TableSource
@@ -210,7 +210,7 @@ class GroupPasses:
     def read(self, wanted: Sequence[int], keep: bool) -> Iterator[Chunk]:
         """Row groups from the files; those of small files are kept."""
         kept: dict[int, Chunk] | None = {} if keep else None
-        room = KEPT
+        room = passes.KEPT
         count = 0
         for place, (chunk, bad) in zip(wanted, ahead(self.decode, wanted, self.readers), strict=True):
             room -= chunk.nbytes

@@ -14,9 +14,9 @@ from onesfw.data.passes import Passes
 from onesfw.data.row_groups import GroupPasses
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Learner, Settings
+from onesfw.linear.pieces import Piece, Progress
 from onesfw.linear.race import Race
 from onesfw.linear.scaling import divided
-from onesfw.linear.training import Piece, Progress
 from onesfw.trees import HostArray, Rows
 
 
@@ -66,7 +66,7 @@ class FileRows:
             for place, chunk in enumerate(chunks, progress.piece):
                 order = order_of(len(chunk), self.passes.buffer, self.key, progress.sweep, place)
                 data = self.as_examples(*self.shuffler.shuffled(chunk, order))
-                yield Piece(data, np.arange(data.size), chunk.end, chunk.proof)
+                yield Piece(data, np.arange(data.size), chunk.end, chunk.proof, chunk.nbytes)
 
     def skipped(self) -> int:
         """Bad rows that the first pass left out so far."""

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import named
-from onesfw.data import passes
 from onesfw.data.batch import joined
 from onesfw.data.chunks import Chunk
 from onesfw.linear.convergence import LARGE_SHARE, remedy, too_large
@@ -37,17 +36,10 @@ class Finished(NamedTuple):
     rounds: int = 0
 
 
-def gathered(chunks: Iterable[Chunk], settings: Settings, scales: HostArray | None) -> Examples | None:
-    """All rows as one piece, each column divided by its scale; None where they take more than KEPT bytes."""
-    kept: list[Chunk] = []
-    room = passes.KEPT
-    for chunk in chunks:
-        room -= chunk.nbytes
-        if room < 0:
-            return None
-        kept.append(replace(chunk, rows=chunk.rows.copy(), targets=chunk.targets.copy()))  # a cache takes memory back
-    if not kept:
-        return None
+def gathered(chunks: Iterable[Chunk], settings: Settings, scales: HostArray | None) -> Examples:
+    """All rows as one piece, each column divided by its scale."""
+    # A cache takes memory back.
+    kept = [replace(chunk, rows=chunk.rows.copy(), targets=chunk.targets.copy()) for chunk in chunks]
     rows = joined([chunk.rows for chunk in kept], settings.n_features)
     targets = np.concatenate([chunk.targets for chunk in kept])
     data = examples(rows, targets, None, settings.n_features, settings.loss_function, settings.labels)

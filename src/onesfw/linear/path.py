@@ -23,10 +23,13 @@ from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES
+from onesfw.linear.memory_rows import Memory
+from onesfw.linear.pieces import Progress
 from onesfw.linear.profile import loss_units
 from onesfw.linear.radii import solve_radii
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
-from onesfw.linear.training import Budget, Memory, Progress, Team, fit_in_memory, learn_passes, some
+from onesfw.linear.team import Team, some
+from onesfw.linear.training import Budget, fit_in_memory, learn_passes
 from onesfw.progress import ProgressBar
 from onesfw.results.pictures import BLUE, GREY, VERMILION, log_radii, save_figure, styled
 from onesfw.results.show import Sheet, Shown, axes_of

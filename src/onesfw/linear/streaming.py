@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from onesfw.arguments import choose, named, number, whole_number
+from onesfw.data import passes as kept_rows
 from onesfw.data.blocks import Input
 from onesfw.data.labels import Label
 from onesfw.data.passes import Passes
@@ -28,13 +29,14 @@ from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, Settings
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.model import LinearModel, Training, package_versions
 from onesfw.linear.notices import tell, tell_skipped
+from onesfw.linear.pieces import Progress
 from onesfw.linear.plan import Plan, interval
 from onesfw.linear.prediction import PathLike, Rows, score
 from onesfw.linear.race import FACTORS, Race, radii_for
 from onesfw.linear.rounds import Split, deal, learn_shards
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
 from onesfw.linear.shards import gap_over
-from onesfw.linear.training import Progress, learn_passes, resumed
+from onesfw.linear.training import learn_passes, resumed
 from onesfw.progress import PassesBar
 
 MUCH = 0.1  # of the loss: a gap over all shards that is said
@@ -218,7 +220,8 @@ def run(
     record, about, tensors = saved if saved is not None else (Progress(), {}, {})
     if record.sweep > plan.passes:
         raise ValueError(
-            f"{named('checkpoint')}: the run has {record.sweep} passes behind it; give {named('passes')} {record.sweep}"
+            f"{named('checkpoint')} {checkpoint}: the run has {record.sweep} passes behind it; give {named('passes')} "
+            f"{record.sweep}"
         )
     racing: tuple[float, ...] = ()
     decided, digests = None, {}
@@ -274,7 +277,8 @@ def run(
         radius = learner.radius if isinstance(learner, Race) else float(settings.radii[0])
         ended = Finished(learner.coefs, learner.intercepts, radius)
         data = None
-        if finished and (rows.repeatable or cache is not None) and (passes.at_hand or saved is not None):
+        # By what the first pass read, which a run that goes on remembers: both must decide alike.
+        if finished and (rows.repeatable or cache is not None) and record.first_bytes <= kept_rows.KEPT:
             data = gathered(passes.chunks(), settings, source.scales)
         if data is not None and plan.polish:
             ended = finish(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
-from typing import NamedTuple, Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from onesfw.arguments import choose, named, number, whole_number
-from onesfw.data.batch import START, Position
-from onesfw.engine import jobs
 from onesfw.engine.checkpoint import Checkpoint, saved_after
 from onesfw.linear.examples import Examples
-from onesfw.linear.learner import Evaluation, Learner, Settings, Start, evaluate
+from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
+from onesfw.linear.memory_rows import Memory
+from onesfw.linear.pieces import Piece, Progress
 from onesfw.linear.polish import polish
 from onesfw.linear.profile import loss_units
+from onesfw.linear.team import Team
 from onesfw.trees import HostArray, Json
 
 GRADIENTS = {
@@ -27,77 +28,6 @@ GRADIENTS = {
 LEAST_STEPS, LEAST_PASSES = 100_000, 20
 POLISH_TOL = 1e-9  # where there is no tol
 LEAST_TOL = 1e-13  # of the loss of the zero model: what arithmetic allows
-STEPS_PER_CHECK = 10_000  # where a pass is shorter, several are made between two looks at the gap
-
-
-class Piece(NamedTuple):
-    """Some rows of a pass, and the order in which they are learnt."""
-
-    data: Examples
-    order: HostArray
-    end: Position = START
-    """Where the source can be read on after it."""
-    proof: str = ""
-    """For a source that cannot be read again: a hash of all that came before `end`."""
-
-
-@dataclass
-class Progress:
-    """How far a run has come: whole passes, and in the present one pieces, the place they end at, rows and loss."""
-
-    sweep: int = 0
-    piece: int = 0
-    position: Position = START
-    proof: str = ""
-    rows: int = 0
-    loss: float = 0.0
-    rows_of_pass: int = 0
-    """Rows of the first pass, 0 until it is over."""
-    first_rows: int = 0
-    first_loss: float = 0.0
-    skipped: int = 0
-    seconds: float = 0.0
-    pass_seconds: list[float] = field(default_factory=list)
-    """Seconds of the passes that are over."""
-
-    def learnt(self, piece: Piece, loss: float) -> None:
-        """Count a piece."""
-        self.piece += 1
-        self.position, self.proof = piece.end, piece.proof
-        self.rows += len(piece.order)
-        self.loss += loss
-        if self.sweep == 0:
-            self.first_rows, self.first_loss = self.rows, self.loss
-
-    def turn(self) -> None:
-        """Begin the next pass."""
-        self.pass_seconds.append(self.seconds - sum(self.pass_seconds))
-        self.rows_of_pass = self.rows
-        self.sweep, self.piece, self.rows, self.loss = self.sweep + 1, 0, 0, 0.0
-        self.position, self.proof = START, ""
-
-    @property
-    def sound(self) -> bool:
-        """Whether every field is of its kind, as it need not be in a file."""
-        counts = (self.sweep, self.piece, self.rows, self.rows_of_pass, self.first_rows, self.skipped, *self.position)
-        numbers = (self.loss, self.first_loss, self.seconds, *self.pass_seconds)
-        return (
-            all(type(count) is int and count >= 0 for count in counts)
-            and all(type(value) in (int, float) for value in numbers)
-            and isinstance(self.pass_seconds, list)
-            and isinstance(self.proof, str)
-            and len(self.position) >= 2
-        )
-
-    @property
-    def progressive_loss(self) -> float | None:
-        """The mean loss of each row before it was first learnt."""
-        return self.first_loss / self.first_rows if self.first_rows else None
-
-    @property
-    def all_rows(self) -> int:
-        """Rows learnt, those of earlier passes too."""
-        return self.sweep * self.rows_of_pass + self.rows
 
 
 class RowSource(Protocol):
@@ -190,131 +120,6 @@ def resumed(saves: Checkpoint) -> tuple[Progress, dict[str, Json], dict[str, Hos
     except (TypeError, KeyError) as error:
         raise saves.damaged() from error
     return progress, content, tensors
-
-
-class Memory:
-    """Rows in memory: each pass shuffled; several passes a piece where they are short."""
-
-    def __init__(self, data: Examples, seed: int, steps: int, *, independent: bool = False) -> None:
-        self.data, self.left, self.independent = data, steps, independent
-        self.rng = np.random.default_rng(seed)
-        self.passes_per_piece = -(-STEPS_PER_CHECK // data.size)
-        self.turns = -(-steps // (self.passes_per_piece * data.size))
-
-    def pieces(self, progress: Progress, stop: Callable[[], bool]) -> Generator[Piece, None, None]:
-        """One piece."""
-        independent = self.independent and progress.sweep > 0
-        order = draw_order(self.rng, self.data.size, self.passes_per_piece, independent)[: self.left]
-        self.left -= len(order)
-        yield Piece(self.data, order)
-
-    def skipped(self) -> int:
-        """None."""
-        return 0
-
-
-def draw_order(rng: np.random.Generator, rows: int, passes: int, independent: bool) -> HostArray:
-    """The rows of some passes: each pass a permutation, or independent draws.
-
-    SAG needs each row once to fill its table and independent rows after that: with a new permutation for every pass it
-    oscillates. The one-sample gradient does better with permutations throughout.
-    """
-    if independent:
-        return rng.integers(0, rows, rows * passes)
-    if passes == 1:
-        return rng.permutation(rows)
-    return rng.permuted(np.tile(np.arange(rows), (passes, 1)), axis=1).ravel()
-
-
-class Team:
-    """The models of one `Settings`, divided among threads: kernels run without the interpreter's lock.
-
-    Each model comes out bit for bit the same, however many threads or workers there are.
-
-    Args:
-        settings: of all models.
-        n_jobs: threads, as joblib counts them: None for 1 or what `joblib.parallel_config` says, −1 for all cores.
-        rows: for SAG, the number of rows.
-        start: where the models start.
-    """
-
-    streams = False
-    """Whether rows come once: they are then learnt in this process, for to send them would cost more than to learn
-    them. Otherwise models go to the joblib backend that the user chose, and come back."""
-
-    def __init__(
-        self, settings: Settings, *, n_jobs: int | None = None, rows: int | None = None, start: Start | None = None
-    ) -> None:
-        self.settings, self.n_jobs = settings, n_jobs
-        workers = min(settings.models, jobs.workers(n_jobs)) if settings.models > 1 else 1
-        self.parts: list[Learner] = []
-        for share in np.array_split(np.arange(settings.models), workers):
-            begun = None if start is None else Start(start.coefs[share], start.intercepts[share], start.t0)
-            self.parts.append(Learner(settings if workers == 1 else some(settings, share), rows=rows, start=begun))
-
-    def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
-        """A step of each model for each row of the order; the sums of the losses before, one a model."""
-        if len(self.parts) == 1:
-            return self.parts[0].learn_examples(data, order)
-        done = jobs.together(learnt, [(part, data, order) for part in self.parts], shared=self.streams)
-        self.parts = [part for part, _ in done]
-        return np.concatenate([totals for _, totals in done])
-
-    def compile(self, value_type: object = np.float64) -> float:
-        """Compile the kernel without a step; the seconds it took."""
-        return self.parts[0].compile(value_type)
-
-    @property
-    def steps(self) -> int:
-        """Rows learnt so far."""
-        return self.parts[0].steps
-
-    @property
-    def t0(self) -> int:
-        """η is read at t + t0."""
-        return self.parts[0].t0
-
-    @property
-    def coefs(self) -> HostArray:
-        """x of each model, models × features."""
-        return np.concatenate([part.coefs for part in self.parts])
-
-    @property
-    def intercepts(self) -> HostArray:
-        """The intercepts, one a model."""
-        return np.concatenate([part.intercepts for part in self.parts])
-
-    def set_intercepts(self, values: HostArray) -> None:
-        """Put the intercepts elsewhere."""
-        begin = 0
-        for part in self.parts:
-            part.set_intercepts(values[begin : begin + part.settings.models])
-            begin += part.settings.models
-
-    @property
-    def remembers(self) -> bool:
-        """Whether SAG's table of rows is kept."""
-        return len(self.parts[0].table) > 0
-
-    def tensors(self) -> dict[str, HostArray]:
-        """The whole state."""
-        return {f"{place}.{name}": a for place, part in enumerate(self.parts) for name, a in part.tensors().items()}
-
-
-def learnt(part: Learner, data: Examples, order: HostArray) -> tuple[Learner, HostArray]:
-    """The learner after these rows, and their losses: in another process it is a copy that has learnt."""
-    return part, part.learn_examples(data, order)
-
-
-def some(settings: Settings, share: Sequence[int] | HostArray) -> Settings:
-    """The settings of some of the models."""
-    intervals = settings.intervals
-    return replace(
-        settings,
-        radius=tuple(float(settings.radii[i]) for i in share),
-        labels=None if settings.labels is None else tuple(settings.labels[i] for i in share),
-        intercept=None if intervals is None else tuple(intervals[i] for i in share),
-    )
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from onesfw.linear.examples import Examples
 from onesfw.linear.learner import SCHEDULES, Settings, Start
 from onesfw.linear.radii import chosen_radius
 from onesfw.linear.scaling import chosen_scales, divided
-from onesfw.linear.training import GRADIENTS, Budget, Team, fit_in_memory
+from onesfw.linear.team import Team
+from onesfw.linear.training import GRADIENTS, Budget, fit_in_memory
 from onesfw.progress import ProgressBar
 
 
