@@ -205,6 +205,17 @@ def test_a_store_that_fails_ends_the_run_which_goes_on_later(bucket, whole, tmp_
             train(bucket("bucket/parts"), **OPTIONS)
 
 
+@pytest.mark.parametrize("room", [0, 13_215, 13_216, 13_239, 13_240, 1 << 20])
+def test_a_run_that_goes_on_is_polished_where_an_undisturbed_one_is(folder, tmp_path, monkeypatch, room):
+    """Whether all rows are gathered for the polish depends on their size, however many times the run was begun."""
+    monkeypatch.setattr("onesfw.data.passes.KEPT", room)
+    options = {**OPTIONS, "polish": True}
+    alone = train(folder, **options)
+    assert (alone.training.polished > 0) == (room >= 13_216)  # joined; the row groups apart take 13,240
+    train(folder, **{**options, "passes": 1}, checkpoint=tmp_path / "run")
+    same(train(folder, **options, checkpoint=tmp_path / "run"), alone)
+
+
 def spoil(place, how):
     path = place / "part-3.parquet"
     if how == "is gone":
