@@ -47,8 +47,8 @@ for line in sys.stdin:
     if pid == 0:
         os.read(begin, 1)
         try:
-            kind, folder, interval, chunk = line.split()
-            kills.work(kind, folder, float(interval), float(chunk))
+            kind, folder, *numbers = line.split()
+            kills.work(kind, folder, *map(float, numbers))
             sys.stdout.flush()
         except BaseException:
             traceback.print_exc()
@@ -61,7 +61,7 @@ for line in sys.stdin:
 """
 
 
-def work(kind: str, folder: str, interval: float, chunk: float) -> None:
+def work(kind: str, folder: str, interval: float, chunk: float, size: float) -> None:
     """One run in a folder, whose name begins with `alone` where nothing is to be saved; prints when it steps, and a
     hash of what it came to."""
     from onesfw.engine import checkpoint, host_loop
@@ -69,12 +69,12 @@ def work(kind: str, folder: str, interval: float, chunk: float) -> None:
     checkpoint.INTERVAL, host_loop.CHUNK_SECONDS = interval, chunk
     checkpoint.SHARE = 2 * interval
     place = Path(folder)
-    alone = place.name.startswith("alone")
-    found = {"fit": fit, "files": files, "select": select}.get(kind, minimize)(place, alone, kind == "replicates")
+    alone, several = place.name.startswith("alone"), kind == "replicates"
+    found = {"fit": fit, "files": files, "select": select}.get(kind, minimize)(place, alone, several, size)
     print("done", hashlib.sha256(found).hexdigest(), flush=True)
 
 
-def minimize(place: Path, alone: bool, several: bool) -> bytes:
+def minimize(place: Path, alone: bool, several: bool, size: float) -> bytes:
     """x and d after many steps, of one seed or of three."""
     import jax.numpy as jnp
     import numpy as np
@@ -85,7 +85,7 @@ def minimize(place: Path, alone: bool, several: bool) -> bytes:
     result = fw.minimize(
         fw.FiniteSum(lambda x, row: jnp.logaddexp(0.0, row @ x) + 0.1 * jnp.sum(x**2), rows),
         fw.sets.L1Ball(3.0, shape=10),
-        steps=STEPS // 3 if several else STEPS,
+        steps=round(size * STEPS) // (3 if several else 1),
         key=1,
         replicates=3 if several else None,
         every=5_000,
@@ -111,17 +111,17 @@ def command(*words: str) -> None:
     assert not code, f"onesfw {' '.join(words)} ended with {code}"
 
 
-def fit(place: Path, alone: bool, several: bool) -> bytes:
+def fit(place: Path, alone: bool, several: bool, size: float) -> bytes:
     """The coefficients that `onesfw fit` learns from a file."""
     from onesfw.linear.model import LinearModel
 
     kept = [] if alone else ["--checkpoint", str(place / "run"), "--cache", str(place / "rows.cache")]
-    options = ["--radius", "20", "--passes", str(PASSES), "--buffer", "500", "--quiet", *kept]
+    options = ["--radius", "20", "--passes", str(round(size * PASSES)), "--buffer", "500", "--quiet", *kept]
     command("fit", str(place.parent / "rows.svm"), *options, "--model", str(place / "model"))
     return LinearModel.load(place / "model").coef.tobytes()
 
 
-def files(place: Path, alone: bool, several: bool) -> bytes:
+def files(place: Path, alone: bool, several: bool, size: float) -> bytes:
     """The coefficients that are learnt from many Parquet files, which every pass reads again."""
     from onesfw.data import passes
     from onesfw.linear import train
@@ -146,10 +146,11 @@ def write_parts(folder: Path) -> None:
         pq.write_table(table, folder / f"{number:04d}.parquet")
 
 
-def select(place: Path, alone: bool, several: bool) -> bytes:
+def select(place: Path, alone: bool, several: bool, size: float) -> bytes:
     """The rows that `onesfw select` chooses of a table."""
     out = place / "chosen.csv"
-    command("select", str(place.parent / "table.csv"), "--k", "5", "--steps", "20000", "--quiet", "--out", str(out))
+    options = ["--k", "5", "--steps", str(round(size * 20_000)), "--quiet"]
+    command("select", str(place.parent / "table.csv"), *options, "--out", str(out))
     return out.read_bytes()
 
 
@@ -169,7 +170,8 @@ def write_data(folder: Path) -> None:
 class Server:
     """A process that starts runs, one at a time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, size: float) -> None:
+        self.size = size
         here = str(Path(__file__).parent)
         # Compiled programs are kept: the run that is left alone makes them, and those that are killed begin at once.
         kept = {
@@ -188,7 +190,7 @@ class Server:
         """Start a run; its process number."""
         assert self.process.stdin is not None
         folder.mkdir(exist_ok=True)
-        self.process.stdin.write(f"{kind} {folder} {interval} {chunk}\n")
+        self.process.stdin.write(f"{kind} {folder} {interval} {chunk} {self.size}\n")
         self.process.stdin.flush()
         return int(self.wait_for("started").split()[1])
 
@@ -214,10 +216,18 @@ class Server:
 
 
 def campaign(
-    kills: int, seed: int, folder: Path, report: Callable[[str], Any] | None = None, kinds: Sequence[str] = KINDS
+    kills: int,
+    seed: int,
+    folder: Path,
+    report: Callable[[str], Any] | None = None,
+    kinds: Sequence[str] = KINDS,
+    size: float = 1.0,
 ) -> tuple[int, int]:
-    """Kill runs `kills` times in all; (kills, runs that ended bit-identical). Raises where one did not."""
-    with contextlib.closing(Server(folder)) as server:
+    """Kill runs `kills` times in all; (kills, runs that ended bit-identical). Raises where one did not.
+
+    With a `size` below 1, runs and the times until they are killed are shorter.
+    """
+    with contextlib.closing(Server(folder, size)) as server:
         return campaign_on(server, kills, random.Random(seed), folder, report, kinds)
 
 
@@ -245,7 +255,7 @@ def campaign_on(
             if rng.random() < 0.8:  # the others die while they start or read the checkpoint
                 line = server.wait_for("stepping", "done", "ended")
                 assert line.split()[0] != "ended", f"run {runs}, {kind}, ended by itself"
-            time.sleep(rng.uniform(0, LONGEST))
+            time.sleep(rng.uniform(0, server.size * LONGEST))
             try:
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
