@@ -57,7 +57,7 @@ for line in sys.stdin:
     os.write(told, b"!")  # what the run prints comes after the line above
     os.close(begin), os.close(told)
     os.waitpid(pid, 0)
-    print("ended", flush=True)
+    print("\\nended", flush=True)  # a run may be killed in the middle of a line
 """
 
 
