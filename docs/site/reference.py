@@ -45,6 +45,8 @@ CONSTANTS = {
     "onesfw.schedules.ADAPTIVE": "ρ that weighs the drift of the gradient against its noise",
     "onesfw.schedules.MOST_SAMPLES": "the most samples, and steps, of a run",
     "onesfw.schedules.Numbers": "the type of the steps that a schedule is asked for: an array",
+    "onesfw.schedules.PACED": "η that follows the run, beside an adaptive ρ",
+    "onesfw.schedules.TO_THE_LAST": "how much longer its steps are where the last iterate is the answer",
     "onesfw.schedules.PRESETS": "pairs of schedules by name",
 }
 

@@ -48,7 +48,7 @@ def oracle(constraint, d, r):
 
 
 @njit
-def dense_run(A, y, weights, order, etas, rhos, adaptive, sag, loss, constraint, r, interval):
+def dense_run(A, y, weights, order, etas, rhos, adaptive, pace, sag, loss, constraint, r, interval):
     """(x, intercept, d): the iterate after the last step and the estimate it used."""
     n, size = A.shape
     x, d = np.zeros(size), np.zeros(size)
@@ -63,6 +63,11 @@ def dense_run(A, y, weights, order, etas, rhos, adaptive, sag, loss, constraint,
         t, i = k + 1, order[k]
         a = A[i]
         one = 1.0 if high > low else 0.0
+        c = min((1 + np.sqrt(1 + 4 * change / max(noise, 1e-300))) / 2, 100.0)
+        eta = etas[k]
+        if pace > 0:
+            longer = pace / np.sqrt(c)
+            eta = longer / (t + longer - 1)
         new = weights[i] * slope(loss, a @ x + b, y[i])
         old = weights[i] * slope(loss, a @ x_before + b_before, y[i])
         if sag:
@@ -72,7 +77,6 @@ def dense_run(A, y, weights, order, etas, rhos, adaptive, sag, loss, constraint,
         else:
             rho = rhos[k]
             if adaptive:
-                c = min((1 + np.sqrt(1 + 4 * change / max(noise, 1e-300))) / 2, 100.0)
                 rho = 1.0 if t <= 2 else c / (t + c - 2)
                 if t >= 2:
                     moved = np.sum(((new - old) * a) ** 2) + one * (new - old) ** 2
@@ -88,6 +92,6 @@ def dense_run(A, y, weights, order, etas, rhos, adaptive, sag, loss, constraint,
         if loss == "logistic" or loss == "poisson":
             newton = min(max(newton, -1.0), 1.0)
         x_before, b_before = x, b
-        x = x + etas[k] * (v - x)
+        x = x + eta * (v - x)
         b = min(max(b - min(1.0, 4.0 / (t + 3.0)) * newton, low), high)
     return x, b, d

@@ -35,7 +35,8 @@ def compare(matrix, targets, settings, order, *, weights=None, sag=False, schedu
     t = np.arange(1, len(order) + 1)
     rates = learner.schedule.eta(t, 0), learner.schedule.rho(t, 0)
     x, b, d = dense_run(
-        matrix.toarray().astype(float), targets, weights, order, *rates, learner.schedule.adaptive, sag,
+        matrix.toarray().astype(float), targets, weights, order, *rates, learner.schedule.adaptive,
+        learner.schedule.pace, sag,
         settings.loss, settings.constraint, settings.radius, settings.intercept or (0.0, 0.0),
     )  # fmt: skip
     assert np.linalg.norm(learner.coef - x) <= tolerance * np.linalg.norm(x)
@@ -302,7 +303,7 @@ def test_agrees_with_the_jax_engine(constraint, set_name, schedule):
             lambda x, row: jnp.logaddexp(0.0, -row[1] * (row[0] @ x)), (matrix.toarray(), targets), indices=order
         ),
         getattr(fw.sets, set_name)(3.0), x0, steps=len(order), evaluate=False,
-        algorithm=fw.one_sfw(schedule="adaptive" if schedule == "auto" else schedule),
+        algorithm=fw.one_sfw(schedule=schedule, output="last"),
     )  # fmt: skip
     learner = Learner(settings)
     learner.learn(matrix, targets, order=order)

@@ -65,7 +65,7 @@ def test_one_round_is_the_formula(schedule):
     xs = []
     for part in parts:
         learner = shards.learner_at(settings, start)
-        learner.schedule = replace(learner.schedule, rho=constant(0.0), adaptive=False)
+        learner.schedule = replace(shards.fixed(learner.schedule), rho=constant(0.0))
         ((rows, order),) = part.round(2, 50, settings)
         learner.learn_examples(rows, order)
         xs.append(learner.coef)

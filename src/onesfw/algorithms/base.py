@@ -48,6 +48,7 @@ class Algorithm:
             it confirm it (`engine/corrected_output.py`).
         t0: η is read at t + t0.
         batch: how the sample sizes print, where they are not 1.
+        uncorrected: the method where F̃ cannot be differentiated twice, if its output is "corrected".
 
     Example:
         >>> import onesfw as fw
@@ -69,6 +70,7 @@ class Algorithm:
     output: str = "last"
     t0: int = 0
     batch: str = ""
+    uncorrected: Algorithm | None = None
 
     @property
     def summary(self) -> str:

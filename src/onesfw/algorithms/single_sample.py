@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -27,13 +28,12 @@ PRESETS: dict[str, tuple[Schedule, Schedule, Step, str]] = {
 AUTO, PAPER = "auto", "paper"
 LAST = "last"
 OUTPUTS = (LAST, "random", "average", CORRECTED)
-SCHEDULES = tuple(dict.fromkeys((AUTO, *schedules.PRESETS)))
-PACED = Schedule("a/(t+a-1)", schedules.harmonic().function)  # of c^(−1/2) for a, which the run finds out
+SCHEDULES = tuple(schedules.PRESETS)
 HASTE = 2.0  # where z depends on x: the first vertices come from the noisiest gradients
 HASTENED = Schedule("1/(t+1)", schedules.harmonic(1.0, 1.0).function)
 TWO_PHASES = Schedule("4/T, then 4a/t", lambda t, T: np.where(t <= greedy_steps(T), 1 / greedy_steps(T), 0.0), True)
 AUTOMATIC: dict[str, tuple[Schedule, Schedule, Step, str]] = {
-    CONVEX: (schedules.ADAPTIVE, PACED, FrankWolfeStep(), CORRECTED),
+    CONVEX: (schedules.ADAPTIVE, schedules.PACED, FrankWolfeStep(), CORRECTED),
     NONCONVEX: (schedules.ADAPTIVE, HASTENED, FrankWolfeStep(), CORRECTED),
     DR_SUBMODULAR: (schedules.ADAPTIVE, TWO_PHASES, TwoPhaseStep(), "last"),
 }
@@ -67,10 +67,10 @@ def one_sfw(
     `schedule="auto"` is what this library has found to do best; it has no theorem. `convex`: ρ_t = c/(t + c − 2) with a
     c that the run finds out itself, η_t = a/(t + a − 1), a = c^(−1/2), and a corrected output: 2 % of the steps give
     their samples to a quadratic model of F at the run's averages, whose minimiser over late iterates and new vertices
-    is taken as far as half of these samples confirm it. `nonconvex`: the same ρ, η = 1/(t+1), or 2/(t+2) where z has a
-    log-density that depends on x, and the corrected output where the model is convex, x_{T+1} elsewhere.
-    `dr_submodular`: the same ρ and a, the theorem's steps in the first quarter of the run,
-    x_{t+1} = x_t + η_t (v_t − x_t) with η_t = 4a/(t + 4(a − 1)) from there.
+    is taken as far as half of these samples confirm it; with output="last", a = 2c^(−1/2). `nonconvex`: the same ρ,
+    η = 1/(t+1), or 2/(t+2) where z has a log-density that depends on x, and the corrected output where the model is
+    convex, x_{T+1} elsewhere. `dr_submodular`: the same ρ, a = c^(−1/2), the theorem's steps in the first quarter of
+    the run, x_{t+1} = x_t + η_t (v_t − x_t) with η_t = 4a/(t + 4(a − 1)) from there.
 
     `schedule="paper"` are the theorems': `convex` ρ = 1/(t−1), η = 1/t, output x_{T+1}; `nonconvex` ρ = (t−1)^(−2/3),
     η = T^(−2/3), output x_o; `dr_submodular` ρ = 1/(t−1), η = 1/T, x_1 = 0, x_{t+1} = x_t + η v_t.
@@ -138,17 +138,16 @@ def one_sfw(
     elif oracle == AUTO == schedule and not rules.step.from_zero:
         rules = replace(rules, step=LazyStep(always=False))
 
-    def estimator(objective: ObjectiveLike) -> Estimator:
+    def estimator(rules: Rules, objective: ObjectiveLike) -> Estimator:
         found = averaging(correction_for(objective, correction, delta), batch, rules.adaptive, rules.paced)
-        hastens = rules.eta is HASTENED and rules.adaptive and DENSITY in objective.offers
-        return replace(found, haste=HASTE) if hastens and isinstance(found, OneSample) else found
+        return replace(found, haste=rules.haste(objective)) if isinstance(found, OneSample) else found
 
     marks = [*([] if schedule == AUTO else [schedule]), *([] if correction is None else [correction])]
-    return Algorithm(
+    algorithm = Algorithm(
         name="one_sfw" + (f"[{', '.join(marks)}]" if marks else ""),
         citation="Zhang, Shen, Mokhtari, Hassani, Karbasi: One Sample Stochastic Frank-Wolfe, AISTATS 2020",
         setting=setting,
-        estimator=estimator,
+        estimator=partial(estimator, rules),
         step=rules.step,
         rho=rules.rho,
         eta=rules.eta,
@@ -156,6 +155,10 @@ def one_sfw(
         t0=whole_number(t0, "t0", 0),
         batch=shown(batch),
     )
+    if rules.output != CORRECTED:
+        return algorithm
+    plain = replace(rules, output=LAST)
+    return replace(algorithm, uncorrected=replace(algorithm, estimator=partial(estimator, plain), output=LAST))
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,13 @@ class Rules:
     @property
     def paced(self) -> bool:
         """Whether η follows the run too."""
-        return self.adaptive and self.eta in (PACED, TWO_PHASES)
+        return self.adaptive and self.eta in (schedules.PACED, TWO_PHASES)
+
+    def haste(self, objective: ObjectiveLike) -> float:
+        """What a is multiplied by."""
+        if self.adaptive and self.eta is HASTENED and DENSITY in objective.offers:
+            return HASTE
+        return schedules.TO_THE_LAST if self.adaptive and self.eta is schedules.PACED and self.output == LAST else 1.0
 
 
 def rules_of(
@@ -197,7 +206,7 @@ def rules_of(
     if eta is not None:
         rules = replace(rules, eta=schedules.as_schedule(eta, "eta"), step=paper.step)
     if own_rho is not None:
-        rules = replace(rules, rho=own_rho, eta=schedules.harmonic() if rules.eta is PACED else rules.eta)
+        rules = replace(rules, rho=own_rho, eta=schedules.harmonic() if rules.eta is schedules.PACED else rules.eta)
     if rules.output == CORRECTED and (own_rho is not None or eta is not None):
         rules = replace(rules, output=LAST)
     return rules

@@ -78,7 +78,9 @@ def fit_command(
     polish: bool = typer.Option(
         True, "--polish/--no-polish", help="Solve for the optimum on rows that fit in memory.", rich_help_panel=RUN
     ),
-    schedule: str = typer.Option(None, metavar="NAME", help="auto, paper, tuned, c2, c4.", rich_help_panel=RUN),
+    schedule: str = typer.Option(
+        None, metavar="NAME", help="auto, paper, tuned, adaptive, c2, c4.", rich_help_panel=RUN
+    ),
     buffer: Any = typer.Option(
         "50000", parser=whole, metavar="ROWS", help="Rows shuffled together; 1: as they come.", rich_help_panel=RUN
     ),

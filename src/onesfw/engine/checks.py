@@ -96,6 +96,8 @@ def build_run(
     if greedy:
         check_continuous_greedy(start, given, constraint, algorithm.setting, gap_tol)
     x0 = trees.zeros_like(inside) if greedy else inside
+    if algorithm.output == CORRECTED and not can_be_corrected(objective, x0):
+        algorithm = algorithm.uncorrected or replace(algorithm, output="last")
     estimator = algorithm.estimator_for(objective).for_steps(steps, x0)
     samples = estimator.drawn(objective, steps, steps)
     if max(samples, steps) > MOST_SAMPLES:
@@ -105,8 +107,6 @@ def build_run(
         )
     objective.check(trees.shapes(x0), samples)
     check_domain(objective, constraint, trees.shapes(x0))
-    if algorithm.output == CORRECTED and not can_be_corrected(objective, x0):
-        algorithm = replace(algorithm, output="last")
     if evaluator_for(evaluate, objective, constraint, sign) is None and gap_tol is not None:
         raise ValueError("gap_tol needs a gap: leave evaluate=None, or give a number of samples")
     if callable(evaluate):

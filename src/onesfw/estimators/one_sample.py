@@ -60,9 +60,9 @@ class OneSample(Estimator):
         batch: samples averaged in each step.
         adaptive: replaces ρ_t by c/(t + c − 2), where c balances the drift of the gradient against its noise as both
             have been observed up to step t − 1: a heuristic of this library.
-        paced: replaces the step η_t = 1/t by a/(t + a − 1), a = c^(−1/2): where the gradient drifts more than it is
-            noisy, steps are shorter. Goes with `adaptive`.
-        haste: replaces a step η_t = 1/(t + 1) by a/(t + a), a this number: x forgets its early vertices sooner.
+        paced: replaces the step η_t = 1/t by a/(t + a − 1), a = haste · c^(−1/2): where the gradient drifts more than
+            it is noisy, steps are shorter. Goes with `adaptive`.
+        haste: without `paced` it is a: η_t = 1/(t + 1), say, becomes a/(t + a). x forgets its early vertices sooner.
         long: whether Δ̃_t is taken over more than a step after 2^23 steps (`segment_at`); set by `for_steps`.
 
     Example:
@@ -134,7 +134,7 @@ class OneSample(Estimator):
         """a/(t + a − 1) from 1/t, which is aw/(1 + (a − 1)w) from w."""
         if not self.paced and self.haste == 1:
             return weight
-        a = drift_constant(state.moments) ** -0.5 if self.paced else self.haste
+        a = self.haste * (drift_constant(state.moments) ** -0.5 if self.paced else 1.0)
         return a * weight / (1 + (a - 1) * weight)
 
     def constant(self, state: State) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
+from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, paced, target_of
 from onesfw.linear.losses import curvature, value
 from onesfw.trees import HostArray
 
@@ -91,7 +91,7 @@ def add_to_many(
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
     indptr: HostArray, indices: HostArray, values: HostArray, targets: HostArray, weights: HostArray,
-    order: HostArray, etas: HostArray, rhos: HostArray, adaptive: bool, table: HostArray, loss: int,
+    order: HostArray, etas: HostArray, rhos: HostArray, adaptive: bool, pace: float, table: HostArray, loss: int,
     parameter: float, labels: HostArray, radii: HostArray, has_intercept: bool, intervals: HostArray,
     scalars: HostArray, pairs: HostArray, several: object,
 ) -> HostArray:  # fmt: skip
@@ -108,7 +108,7 @@ def learn(
     work = np.empty((6, models))
     row_x, row_v, row_g, c_g, scale, norm2 = work[0], work[1], work[2], work[3], work[4], work[5]
     for k in range(order.shape[0]):
-        row, eta = order[k], etas[k]
+        row = order[k]
         begin, end = indptr[row], indptr[row + 1]
         if several is None:
             row2 = sums_of_one(indices, values, begin, end, pair, radii, row_x, row_v, row_g)
@@ -125,6 +125,7 @@ def learn(
                 before = 0.0  # x_1 = 0
             else:  # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards
                 before = (dot - s.eta * row_v[c]) / (1.0 - s.eta)
+            s.eta = etas[k] if pace == 0.0 else paced(s, etas[k], pace)
             here, before = dot + s.intercept, before + s.intercept_before
             target = target_of(targets[row], labels[c])
             total[c] += weights[row] * value(loss, parameter, here, target)
@@ -157,6 +158,7 @@ def learn(
         for c in range(models):
             s = scalars[c]
             s.norm2 = norm2[c]
+            eta = s.eta
             if eta == 1.0:
                 pairs[:, 0, c] = 0.0
                 s.scale = 1.0
@@ -165,5 +167,5 @@ def learn(
                 if s.scale < SMALLEST_SCALE:
                     pairs[:, 0, c] *= s.scale
                     s.scale = 1.0
-            s.eta, s.step = eta, s.step + 1
+            s.step += 1
     return total

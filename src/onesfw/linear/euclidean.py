@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 from numba import njit
 
-from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
+from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, paced, target_of
 from onesfw.linear.losses import curvature, value
 from onesfw.trees import HostArray, Record
 
@@ -110,7 +110,7 @@ def add_to_many(
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
     indptr: HostArray, indices: HostArray, values: HostArray, targets: HostArray, weights: HostArray,
-    order: HostArray, etas: HostArray, rhos: HostArray, adaptive: bool, table: HostArray, loss: int,
+    order: HostArray, etas: HostArray, rhos: HostArray, adaptive: bool, pace: float, table: HostArray, loss: int,
     parameter: float, labels: HostArray, radii: HostArray, has_intercept: bool, intervals: HostArray,
     scalars: HostArray, pairs: HostArray, several: object,
 ) -> HostArray:  # fmt: skip
@@ -127,7 +127,7 @@ def learn(
     work = np.empty((5, models))
     row_x, row_g, c_g, beta_c, norm2 = work[0], work[1], work[2], work[3], work[4]
     for k in range(order.shape[0]):
-        row, eta = order[k], etas[k]
+        row = order[k]
         begin, end = indptr[row], indptr[row + 1]
         if several is None:
             row2 = sums_of_one(indices, values, begin, end, pair, row_x, row_g)
@@ -144,6 +144,7 @@ def learn(
                 before = 0.0  # x_1 = 0
             else:  # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards; height = −r/‖g‖ is the vertex's
                 before = (dot - s.eta * s.height * row_g[c]) / (1.0 - s.eta)
+            s.eta = etas[k] if pace == 0.0 else paced(s, etas[k], pace)
             here, before = dot + s.intercept, before + s.intercept_before
             target = target_of(targets[row], labels[c])
             total[c] += weights[row] * value(loss, parameter, here, target)
@@ -179,6 +180,7 @@ def learn(
                 sum_squares(s, pairs[:, :, c])
             norm = sqrt(max(s.norm2, 0.0))
             s.height = -radii[c] / norm if norm > 0 else 0.0
+            eta = s.eta
             if eta == 1.0:
                 pairs[:, 0, c] = 0.0
                 s.scale, s.beta = 1.0, s.height
@@ -188,5 +190,4 @@ def learn(
                 if s.scale < SMALLEST_SCALE or s.scale * abs(s.beta) * norm > LARGEST_CANCELLATION * radii[c]:
                     s.height /= s.sigma
                     rebase(s, pairs[:, :, c])
-            s.eta = eta
     return total

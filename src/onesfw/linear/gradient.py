@@ -50,12 +50,25 @@ def target_of(target: float, label: int) -> float:
 
 
 @njit(cache=True, nogil=True)
+def drift_constant(s: Record) -> float:
+    """c = (1 + √(1 + 4m²/s²))/2, at most 100."""
+    return min((1.0 + sqrt(1.0 + 4.0 * s.change / max(s.noise, TINY))) / 2.0, LARGEST_CONSTANT)
+
+
+@njit(cache=True, nogil=True)
 def adaptive_rho(s: Record, t: int) -> float:
-    """ρ_t = c/(t + c − 2), c = (1 + √(1 + 4m²/s²))/2 at most 100; ρ_1 = ρ_2 = 1."""
+    """ρ_t = c/(t + c − 2); ρ_1 = ρ_2 = 1."""
     if t <= 2:
         return 1.0
-    c = min((1.0 + sqrt(1.0 + 4.0 * s.change / max(s.noise, TINY))) / 2.0, LARGEST_CONSTANT)
+    c = drift_constant(s)
     return c / (t + c - 2.0)
+
+
+@njit(cache=True, nogil=True)
+def paced(s: Record, weight: float, pace: float) -> float:
+    """a/(t + a − 1) from 1/t, a = pace · c^(−1/2): as in estimators/one_sample.py."""
+    a = pace / sqrt(drift_constant(s))
+    return a * weight / (1.0 + (a - 1.0) * weight)
 
 
 @njit(cache=True, nogil=True)

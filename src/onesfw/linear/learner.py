@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +21,9 @@ from onesfw.trees import HostArray, Rows
 CHUNK = 1 << 16  # steps whose η and ρ are computed at once
 MOST_RADIUS = 1e100  # squares of larger numbers, summed, may be infinite
 MOST_BYTES = 64 << 30  # of x and d for all models
-DEFAULT_SCHEDULE = "auto"  # ahead at every radius of benchmarks/sparse.py; the larger the radius, the further
-SCHEDULES: dict[str, Preset] = {
-    DEFAULT_SCHEDULE: replace(PRESETS["adaptive"], name=DEFAULT_SCHEDULE),
-    **{name: preset for name, preset in PRESETS.items() if name not in ("adaptive", DEFAULT_SCHEDULE)},
-}
-"""η_t and ρ_t of the linear engine by name: η = 2/(t + 1) with an adaptive ρ by default."""
+DEFAULT_SCHEDULE = "auto"
+SCHEDULES: dict[str, Preset] = PRESETS
+"""η_t and ρ_t by name, the same formulas as in `one_sfw` with the output x_{T+1}."""
 SLICE_ENTRIES = 1 << 24  # margins that are computed at once
 
 Interval = tuple[float, float]
@@ -41,7 +38,7 @@ class Settings:
         loss: "logistic", "squared_hinge" (targets −1 and +1), "squared", "huber", "poisson".
         constraint: "l1", "l2", "linf", "simplex" or "nonnegative_l1", or the set's class: "L1Ball", "SubSimplex", ….
         radius: r; a tuple gives each model its own.
-        schedule: "auto" (η = 2/(t + 1), ρ adaptive), "paper", "tuned", "c2" or "c4", as `SCHEDULES`; None for "auto".
+        schedule: a name of `SCHEDULES`; None for "auto".
         intercept: an interval (low, high) in which the intercept moves, (−inf, inf) for anywhere, or a tuple of them,
             one a model; None for none. It is not part of the norm.
         delta: where the Huber loss turns linear.
@@ -239,9 +236,9 @@ class Learner:
         alone = settings.models == 1
         arguments = (
             data.indptr, data.indices, data.values, data.targets, data.weights, order, read_only(etas), read_only(rhos),
-            self.schedule.adaptive and not len(self.table), self.table, loss.code, float(settings.delta), self.labels,
-            self.radii, settings.intercept is not None, self.intervals, self.scalars, self.pairs,
-            None if alone else True,
+            self.schedule.adaptive and not len(self.table), self.schedule.pace, self.table, loss.code,
+            float(settings.delta), self.labels, self.radii, settings.intercept is not None, self.intervals,
+            self.scalars, self.pairs, None if alone else True,
         )  # fmt: skip
         bounds = (settings.set.shape, self.blocks, self.groups, self.used) if settings.set.one_hot else ()
         return settings.set.kernel(*arguments, *bounds)

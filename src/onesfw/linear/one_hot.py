@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, target_of
+from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, paced, target_of
 from onesfw.linear.losses import curvature, value
 from onesfw.trees import HostArray
 
@@ -191,7 +191,7 @@ def add_to_many(
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
     indptr: HostArray, indices: HostArray, values: HostArray, targets: HostArray, weights: HostArray,
-    order: HostArray, etas: HostArray, rhos: HostArray, adaptive: bool, table: HostArray, loss: int,
+    order: HostArray, etas: HostArray, rhos: HostArray, adaptive: bool, pace: float, table: HostArray, loss: int,
     parameter: float, labels: HostArray, radii: HostArray, has_intercept: bool, intervals: HostArray,
     scalars: HostArray, pairs: HostArray, several: object, shape: int, blocks: HostArray, groups: HostArray,
     used: HostArray,
@@ -215,7 +215,7 @@ def learn(
         largest[c] = key(pairs[place[c], 1, c], symmetric)
         used[place[c]] = True  # also where the vertex's own entry of X has come back to 0
     for k in range(order.shape[0]):
-        row, eta = order[k], etas[k]
+        row = order[k]
         begin, end = indptr[row], indptr[row + 1]
         if several is None:
             row2 = sums_of_one(indices, values, begin, end, adaptive, place[0], pair, row_x, row_g, at_vertex)
@@ -233,6 +233,7 @@ def learn(
                 before = entry_at(indices, values, begin, end, 0) * s.start if t == 2 else 0.0
             else:
                 before = (dot - s.eta * at_vertex[c] * s.height) / (1.0 - s.eta)
+            s.eta = etas[k] if pace == 0.0 else paced(s, etas[k], pace)
             here, before = dot + s.intercept, before + s.intercept_before
             target = target_of(targets[row], labels[c])
             total[c] += weights[row] * value(loss, parameter, here, target)
@@ -275,6 +276,7 @@ def learn(
             height = height_at(shape, radii[c], pairs[place[c], 1, c])
             if several is not None:
                 used[place[c]] = True
+            eta = s.eta
             if eta == 1.0:
                 pairs[:, 0, c] = 0.0
                 s.scale = 1.0
@@ -285,5 +287,5 @@ def learn(
                     pairs[:, 0, c] *= s.scale
                     s.scale = 1.0
                 pairs[place[c], 0, c] += eta * height / s.scale
-            s.place, s.height, s.eta, s.step = place[c], height, eta, s.step + 1
+            s.place, s.height, s.step = place[c], height, s.step + 1
     return total

@@ -31,7 +31,7 @@ from onesfw.linear.gradient import LARGEST_CONSTANT, TINY
 from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, Settings
 from onesfw.linear.losses import all_derivatives, all_values
 from onesfw.linear.one_hot import BLOCKS_PER_GROUP, L1
-from onesfw.schedules import constant
+from onesfw.schedules import Preset, constant, harmonic
 from onesfw.trees import HostArray
 
 KEPT_CHUNKS = 2  # decoded chunks that a worker's process keeps for the next round
@@ -245,7 +245,7 @@ def learn_round(settings: Settings, state: State, shard: Shard, place: int, coun
     """The first task of a round: learn rows of a shard from the common state."""
     learner = learner_at(settings, state)
     if state.step:
-        learner.schedule = replace(learner.schedule, rho=constant(0.0), adaptive=False)
+        learner.schedule = replace(fixed(learner.schedule), rho=constant(0.0))
     loss, positives = 0.0, np.zeros(settings.models)
     for data, order in shard.round(place, count, settings):
         loss += float(learner.learn_examples(data, order).mean())
@@ -298,6 +298,11 @@ def track(
         (gradients - (1 - rho)[:, None] * old_gradients) / count, own * (news[0] - (1 - rho) * olds[0]) / count,
         change / count, olds[1] / count - means / count**2,
     )  # fmt: skip
+
+
+def fixed(schedule: Preset) -> Preset:
+    """A schedule whose η needs no c: workers take no sample's noise into account, from which c comes."""
+    return replace(schedule, eta=harmonic(2.0, 1.0) if schedule.pace else schedule.eta, adaptive=False, pace=0.0)
 
 
 def weight_of(settings: Settings, state: State, count: int) -> HostArray:

@@ -1,6 +1,6 @@
 """ρ_t, η_t and sample sizes: pure functions of t, and of T where a theorem asks for it, computed on the host."""
 
-from onesfw.schedules.presets import ADAPTIVE, PRESETS, Preset
+from onesfw.schedules.presets import ADAPTIVE, PACED, PRESETS, TO_THE_LAST, Preset
 from onesfw.schedules.rates import (
     Numbers,
     Schedule,
@@ -18,7 +18,9 @@ from onesfw.schedules.sizes import MOST_SAMPLES, Batches, Epochs, Sizes, as_size
 __all__ = [
     "ADAPTIVE",
     "MOST_SAMPLES",
+    "PACED",
     "PRESETS",
+    "TO_THE_LAST",
     "Batches",
     "Epochs",
     "Numbers",

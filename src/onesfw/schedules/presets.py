@@ -18,6 +18,7 @@ class Preset:
             ρ_t = c/(t + c − 2) with c = (1 + √(1 + 4m²/s²))/2, m² and s² running means of what moves and of what is
             noise in the samples' gradients.
         adaptive: whether ρ_t follows the run.
+        pace: where it is not 0, η_t follows the run too: a/(t + a − 1), a = pace · c^(−1/2) with the c of ρ.
 
     Example:
         >>> from onesfw.schedules import Preset, harmonic, inverse
@@ -29,6 +30,7 @@ class Preset:
     eta: Schedule
     rho: Schedule
     adaptive: bool = False
+    pace: float = 0.0
 
     @property
     def formula(self) -> str:
@@ -37,10 +39,13 @@ class Preset:
 
 
 ADAPTIVE = Schedule("adaptive", inverse(1.0).function)
+PACED = Schedule("a/(t+a-1)", harmonic().function)
+TO_THE_LAST = 2.0  # of c^(−1/2), where x_{T+1} is the answer; 1 where an average or a corrected output is
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
+        Preset("auto", PACED, ADAPTIVE, adaptive=True, pace=TO_THE_LAST),
         Preset("paper", harmonic(), inverse(1.0)),
         Preset("tuned", harmonic(), ADAPTIVE, adaptive=True),
         Preset("adaptive", harmonic(2.0, 1.0), ADAPTIVE, adaptive=True),
