@@ -16,14 +16,14 @@ SOURCES = hashlib.sha256(
 )
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{SOURCES.hexdigest()[:16]}"))
 
-# Compiled programs are shared by the workers, by the processes that tests start, and by the next run of the suite.
+# Compiled programs are shared by the workers, by the processes that tests start, in copies of the repository too, and
+# by the next run of the suite.
 PROGRAMS = {
     "jax_compilation_cache_dir": str(ROOT / ".pytest_cache" / "jax"),
     "jax_persistent_cache_min_compile_time_secs": 0.2,
 }
 for option, value in PROGRAMS.items():
-    jax.config.update(option, value)
-    os.environ.setdefault(option.upper(), str(value))
+    jax.config.update(option, type(value)(os.environ.setdefault(option.upper(), str(value))))
 
 # Commands that a test starts compile as they would for the first time, and leave nothing in the user's folders.
 os.environ["ONESFW_COMPILATION_CACHE"] = "off"

@@ -32,7 +32,7 @@ class Killed(Exception):
 @pytest.mark.parametrize("after", [2, 9])
 def test_a_killed_run_goes_on_to_the_same_bits(noisy, tmp_path, monkeypatch, eager, after):
     """Killed in the path, and in the fit of all entries."""
-    arguments = {"radius": "path", "key": 3, "gap_tol": 1e-6}
+    arguments = {"radius": "path", "key": 3, "gap_tol": 1e-4}
     whole = complete(*noisy, (60, 40), **arguments)
     count, certify = 0, corrective.certify
     total = 0
@@ -74,15 +74,15 @@ def test_another_run_is_refused(noisy, tmp_path):
 def test_a_path_that_goes_on_finds_another_radius(noisy, tmp_path, eager):
     """A time limit ends the path early; the same call goes on with it, and the fit of the old radius is no start."""
     folder = tmp_path / "run"
-    early = complete(*noisy, (60, 40), key=3, gap_tol=1e-6, checkpoint=folder, time_limit=1e-6)
+    early = complete(*noisy, (60, 40), key=3, gap_tol=1e-4, checkpoint=folder, time_limit=1e-6)
     assert len(early.path.radii) == 1
     late, whole = (
-        complete(*noisy, (60, 40), key=3, gap_tol=1e-6, checkpoint=folder),
-        complete(*noisy, (60, 40), key=3, gap_tol=1e-6),
+        complete(*noisy, (60, 40), key=3, gap_tol=1e-4, checkpoint=folder),
+        complete(*noisy, (60, 40), key=3, gap_tol=1e-4),
     )
     assert late.radius == whole.radius > early.radius
     assert late.norm <= late.radius * (1 + 1e-6)
-    assert late.value == pytest.approx(whole.value, rel=1e-5)
+    assert late.value == pytest.approx(whole.value, rel=1e-4)  # both lie within that of the optimum
 
 
 def test_a_time_limit_returns_a_certified_member(noisy):
