@@ -62,6 +62,36 @@ def test_only_long_runs_in_float32_take_segments():
     assert not fw.momentum_sfw().estimator_for(HALF_SQUARE).for_steps(1 << 30, single).long
 
 
+def test_only_many_steps_in_float32_are_compensated():
+    estimator, single = OneSample(SameSample()), jnp.ones(2, jnp.float32)
+    assert not estimator.for_steps((1 << 20) - 1, single).compensated
+    assert estimator.for_steps(1 << 20, single).compensated
+    assert not estimator.for_steps(1 << 30, np.ones(2)).compensated
+
+
+@pytest.mark.parametrize("compensated", [False, True])
+def test_a_weight_of_one_forgets_d_whole(compensated):
+    """d_t = g_t to the last bit, and nothing is carried over: also where g_t is 0."""
+    estimator, x = OneSample(SameSample(), compensated=compensated), jnp.ones(2)
+    state = estimator.init(x)._replace(
+        d=jnp.array([1e6, -3.3]), lost=jnp.full(2, 0.01) if compensated else jnp.zeros(2)
+    )
+    end = run_updates(estimator, state, jnp.stack([x]), jnp.int32(10), jnp.float32(1.0), x)
+    np.testing.assert_array_equal(end.d, np.zeros(2))
+    np.testing.assert_array_equal(end.lost, np.zeros(2))
+
+
+def test_a_run_that_is_made_longer_goes_on_compensated(tmp_path, monkeypatch):
+    monkeypatch.setattr(one_sample, "MANY_STEPS", 10)
+    problem, method = fw.zoo.get("quadratic-face"), fw.one_sfw(schedule="paper")
+    short = problem.run(steps=1_000, algorithm=method, evaluate=False, checkpoint=tmp_path / "run")
+    longer = problem.run(steps=2_000, algorithm=method, evaluate=False, checkpoint=tmp_path / "run")
+    assert not np.any(short.state.estimate.lost)
+    assert np.any(longer.state.estimate.lost)
+    whole = problem.run(steps=2_000, algorithm=method, evaluate=False)
+    np.testing.assert_allclose(longer.x, whole.x, atol=1e-4)
+
+
 def test_a_long_run_resumes_with_its_segments(tmp_path, monkeypatch):
     """A run that is long from 2^8 steps on, cut inside a segment, ends with the same bits and near the optimum."""
     monkeypatch.setattr(one_sample, "LONG_RUN", 8)

@@ -76,10 +76,11 @@ def schedule_values(run: Run) -> list[np.ndarray]:
 
 
 def settings_of(module: Any) -> str:
-    """A module's class and settings, those that are modules themselves included."""
+    """A module's class and settings, those that are modules themselves included; not what it does not print."""
     if isinstance(module, Batches):
         return module.formula  # its function is another object in every process; its values are compared apart
     if not is_dataclass(module):
         return repr(module)
-    inner = ", ".join(f"{field.name}={settings_of(getattr(module, field.name))}" for field in fields(module))
+    shown = [field.name for field in fields(module) if field.repr]
+    inner = ", ".join(f"{name}={settings_of(getattr(module, name))}" for name in shown)
     return f"{type(module).__name__}({inner})"

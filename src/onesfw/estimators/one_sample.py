@@ -20,6 +20,7 @@ from onesfw.estimators.sampling import batch_mean, draw_batch
 from onesfw.trees import Array, Tree
 
 LARGEST_CONSTANT = 100.0  # of the adaptive ρ_t = c/(t + c − 2)
+MANY_STEPS = 20  # from 2^20 steps on, what float32 rounds away of d adds up to a share of the noise in it
 LONG_RUN = 23  # from 2^23 steps on, float32 is too coarse for the difference of two gradients a step apart
 
 
@@ -53,7 +54,8 @@ class OneSample(Estimator):
 
     With the correction `NoChange` it is the momentum of Mokhtari, Hassani and Karbasi (2018).
 
-    d_t is a compensated sum of Δ̃_t + ρ_t (g_t − d_{t−1} − Δ̃_t), for 1 − ρ is 1 in float32 once ρ < 6e-8.
+    From 2^20 steps on, in float32, d_t is a compensated sum of Δ̃_t + ρ_t (g_t − d_{t−1} − Δ̃_t): rounding adds up to
+    6e-8 √t of d, and 1 − ρ is 1 once ρ < 6e-8.
 
     Args:
         correction: the rule for Δ̃_t.
@@ -63,6 +65,7 @@ class OneSample(Estimator):
         paced: replaces the step η_t = 1/t by a/(t + a − 1), a = haste · c^(−1/2): where the gradient drifts more than
             it is noisy, steps are shorter. Goes with `adaptive`.
         haste: without `paced` it is a: η_t = 1/(t + 1), say, becomes a/(t + a). x forgets its early vertices sooner.
+        compensated: whether what d_t rounds away is carried along; set by `for_steps`.
         long: whether Δ̃_t is taken over more than a step after 2^23 steps (`segment_at`); set by `for_steps`.
 
     Example:
@@ -76,11 +79,17 @@ class OneSample(Estimator):
     adaptive: bool = eqx.field(static=True, default=False)
     paced: bool = eqx.field(static=True, default=False)
     haste: float = eqx.field(static=True, default=1.0)
+    compensated: bool = eqx.field(static=True, default=True, repr=False)
     long: bool = eqx.field(static=True, default=False)
 
     def for_steps(self, steps: int, x: Tree) -> OneSample:
         carries = not isinstance(self.correction, NoChange | NoChangeWithScore)
-        return replace(self, long=carries and steps >= 1 << LONG_RUN and trees.dtype_of(x) == np.float32)
+        single = trees.dtype_of(x) == np.float32
+        return replace(
+            self,
+            compensated=single and steps >= 1 << MANY_STEPS,
+            long=carries and single and steps >= 1 << LONG_RUN,
+        )
 
     @property
     def needs(self) -> Set[str]:
@@ -118,17 +127,28 @@ class OneSample(Estimator):
             moments = observe(moments, increment, state.d, steps)
         if self.correction.uses_baseline:
             baseline = baseline + (increment.value.astype(rho.dtype) - baseline) / t.astype(rho.dtype)
+        d, lost = self.averaged(state, increment, rho)
+        return State(d, lost, segment, baseline, moments)
+
+    def averaged(self, state: State, increment: Increment, rho: Array) -> tuple[Tree, Tree]:
+        """d_t, and what it rounded away."""
+        if not self.compensated:
+            d = jax.tree.map(
+                lambda old, change, gradient: (1 - rho) * (old + change) + rho * gradient,
+                state.d,
+                increment.change,
+                increment.gradient,
+            )
+            return d, state.lost
+        # ρ = 1 forgets d_{t−1} whole: what it rounded away would be all there is where g_t = 0.
+        kept = (rho < 1).astype(rho.dtype)
         move = jax.tree.map(
-            lambda old, change, gradient: change + rho * (gradient - (old + change)),
+            lambda old, change, gradient: kept * change + rho * (gradient - kept * (old + change)),
             state.d,
             increment.change,
             increment.gradient,
         )
-        d, lost = trees.compensated_add(state.d, state.lost, move)
-        anew = rho >= 1  # forgets d_{t−1} whole: what it rounded away would be all there is where g_t = 0
-        d = jax.tree.map(lambda now, gradient: jnp.where(anew, gradient, now), d, increment.gradient)
-        lost = jax.tree.map(lambda now: jnp.where(anew, 0, now), lost)
-        return State(d, lost, segment, baseline, moments)
+        return trees.compensated_add(trees.scale(kept, state.d), trees.scale(kept, state.lost), move)
 
     def pace(self, state: State, weight: Array) -> Array:
         """a/(t + a − 1) from 1/t, which is aw/(1 + (a − 1)w) from w."""
