@@ -119,3 +119,25 @@ def test_states_of_noise(data):
         Learner.from_tensors(Settings(4), {**tensors, name: np.frombuffer(data, np.uint8).reshape(1, -1, 1)})
     with pytest.raises(ValueError, match="Learner"):
         Learner.from_tensors(Settings(5), tensors)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("step", -1), ("place", 4), ("place", -1), ("eta", 1.5), ("scale", 0.0), ("sigma", -1.0), ("intercept", np.nan)],
+)
+def test_a_state_out_of_its_range_is_refused(name, value):
+    """Kernels write where `place` says: one that was forged ended the process."""
+    learner = Learner(Settings(4, "squared"))
+    learner.learn(np.eye(4), np.arange(4.0))
+    tensors = learner.tensors()
+    Learner.from_tensors(learner.settings, tensors)
+    tensors[f"scalar.{name}"] = np.full_like(tensors[f"scalar.{name}"], value)
+    with pytest.raises(ValueError, match="out of its range"):
+        Learner.from_tensors(learner.settings, tensors)
+
+
+def test_entries_that_are_not_finite_are_refused():
+    learner = Learner(Settings(4, "squared"))
+    tensors = {**learner.tensors(), "pairs": np.full_like(learner.pairs, np.inf)}
+    with pytest.raises(ValueError, match="out of its range"):
+        Learner.from_tensors(learner.settings, tensors)

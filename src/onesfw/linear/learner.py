@@ -322,7 +322,19 @@ class Learner:
         for name in ("pairs", "blocks", "groups", "table"):
             getattr(learner, name)[...] = tensors[name]
         learner.used = (learner.pairs[:, 0] != 0).any(axis=1)
+        if not learner.sound:
+            raise ValueError("tensors are not those of a Learner: a number is out of its range")
         return learner
+
+    @property
+    def sound(self) -> bool:
+        """Whether every number is in its range, as it need not be in a file: kernels do not look where they write."""
+        s = self.scalars
+        whole = (s["step"] >= 0) & (s["step"] == s["step"][0]) & (s["place"] >= 0)
+        positive = (s["scale"] > 0) & (s["sigma"] > 0) & (s["eta"] >= 0) & (s["eta"] <= 1)
+        finite = all(np.isfinite(a).all() for a in (*(s[name] for name in s.dtype.names), self.pairs, self.table))
+        bounds = not np.isnan(self.blocks).any() and not np.isnan(self.groups).any()
+        return bool((whole & positive & (s["place"] < self.settings.n_features)).all() and finite and bounds)
 
 
 class Evaluation(NamedTuple):
