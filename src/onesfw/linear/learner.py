@@ -332,7 +332,7 @@ class Learner:
         s = self.scalars
         whole = (s["step"] >= 0) & (s["step"] == s["step"][0]) & (s["place"] >= 0)
         positive = (s["scale"] > 0) & (s["sigma"] > 0) & (s["eta"] >= 0) & (s["eta"] <= 1)
-        finite = all(np.isfinite(a).all() for a in (*(s[name] for name in s.dtype.names), self.pairs, self.table))
+        finite = all(np.isfinite(a).all() for a in (*(s[name] for name in s.dtype.names or ()), self.pairs, self.table))
         bounds = not np.isnan(self.blocks).any() and not np.isnan(self.groups).any()
         return bool((whole & positive & (s["place"] < self.settings.n_features)).all() and finite and bounds)
 
