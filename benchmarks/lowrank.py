@@ -225,7 +225,7 @@ def residual_problem(name: str) -> Observed:
     data = observe(triplets(*train, shape), "squared", dtype=np.float64)
     zero = biases_alone(data, 1.0)
     rest = train[2] - data.mean - zero.bu[train[0]] - zero.bi[train[1]]
-    return observe(triplets(train[0], train[1], rest, shape), "squared", ridge=0.0, dtype=np.float64)
+    return observe(triplets(train[0], train[1], rest, shape), "squared", ridge=(0.0, 0.0), dtype=np.float64)
 
 
 def plain_frank_wolfe(data: Observed, radius: float, goal: float, limit: float) -> tuple[float, float, int]:
@@ -297,7 +297,7 @@ def copt_race() -> None:
     rows = np.repeat(np.arange(m), np.diff(data.ptr))
     alpha = 0.1 * float(np.sqrt(m * n))
     uniform = observe(
-        triplets(rows, data.cols, data.y, data.shape), "squared", ridge=0.0, weighted=False, dtype=np.float64
+        triplets(rows, data.cols, data.y, data.shape), "squared", ridge=(0.0, 0.0), weighted=False, dtype=np.float64
     )
 
     def f_grad(x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -25,8 +25,7 @@ def test_the_dense_optimum_is_reached_and_the_gap_is_a_bound(loss, weighted, bia
     shape, radius = (14, 11), 0.6 if loss != "logistic" else 2.0
     arguments = {"radius": radius, "loss": loss, "weighted": weighted, "delta": 0.5}
     model = complete(rows, cols, values, shape, biases=biases, gap_tol=1e-8, **arguments)
-    ridge = 3.0 if biases else 0.0
-    best = dense_optimum(rows, cols, values, shape, mean=model.mean, ridge=ridge, **arguments)
+    best = dense_optimum(rows, cols, values, shape, mean=model.mean, ridge=model.ridge, **arguments)
     assert model.value - best <= 1e-6 * max(1, abs(best))
     for tolerance in (1e-1, 1e-2):
         rough = complete(rows, cols, values, shape, biases=biases, gap_tol=tolerance, **arguments)

@@ -16,10 +16,20 @@ from onesfw.arguments import choose, named, number, whole_number
 from onesfw.engine.checkpoint import Checkpoint, digest, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.engine.keys import Key, seed_of
+from onesfw.lowrank.bias_ridge import Ridge
 from onesfw.lowrank.completion_path import CompletionPath
 from onesfw.lowrank.corrective import Limits, Point, Stage, fit
 from onesfw.lowrank.low_rank import LowRank
-from onesfw.lowrank.observed import ENTRY_LOSSES, Observed, Triplets, checked_delta, observe, triplets
+from onesfw.lowrank.observed import (
+    ENTRY_LOSSES,
+    NO_BIASES,
+    Observed,
+    Triplets,
+    checked_delta,
+    checked_ridge,
+    observe,
+    triplets,
+)
 from onesfw.lowrank.saves import Saves
 from onesfw.lowrank.walk import PathState, check_radii, default_radii, hold_out, summary, walk, warm
 from onesfw.progress import Bar
@@ -29,7 +39,6 @@ PATH_GAP = 1e-2  # of the models of a path, relative: their order is known long 
 PATH_SHARE = 0.5  # of the time limit that a path may take
 DOUBLE_BELOW = 1e-4  # a relative gap that single precision cannot show
 CHOICES = ("path", "simplest")
-RIDGE = 3.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class Plan:
     loss: str
     delta: float
     weighted: bool
-    ridge: float
+    ridge: Ridge | None
     max_rank: int
     gap_tol: float
     seed: int
@@ -57,7 +66,7 @@ class Plan:
         """What decides where a run goes, for its fingerprint."""
         return {
             "version": __version__, "loss": self.loss, "delta": f"{self.delta:.17g}", "weighted": str(self.weighted),
-            "biases": f"{self.ridge:.17g}", "max_rank": str(self.max_rank), "gap_tol": f"{self.gap_tol:.17g}",
+            "biases": str(self.ridge), "max_rank": str(self.max_rank), "gap_tol": f"{self.gap_tol:.17g}",
             "key": str(self.seed),
         }  # fmt: skip
 
@@ -75,7 +84,7 @@ def complete(
     max_rank: int | None = None,
     gap_tol: float = 1e-3,
     delta: float = 1.0,
-    ridge: float = RIDGE,
+    ridge: float | Ridge | None = None,
     key: Key = 0,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -102,7 +111,8 @@ def complete(
         gap_tol: stop when the gap is at most this times the value (for counts, above the least that any predictions
             could have). Below 1e-4 the run is in double precision.
         delta: where the Huber loss turns linear.
-        ridge: the weight of the biases' squares, in entries: a row's bias is shrunk as by so many zeros.
+        ridge: the weight of the biases' squares, in entries: a row's bias is shrunk as by so many zeros; two numbers
+            for rows and columns, one for both, None to estimate them: noise over the variance of the biases.
         key: a seed of the held-out entries and of the singular vectors' first guesses.
         progress: show a bar.
         checkpoint: a folder to save the run in; the same call goes on after a kill, to the same last bit.
@@ -163,7 +173,7 @@ def as_model(
     return LowRank(
         point.P, point.Q, point.bu, point.bi, data.mean, plan.loss, point.radius, point.s, point.value, point.gap,
         status, (float(data.y.min()), float(data.y.max())), plan.delta, plan.weighted, data.n, point.steps,
-        point.rounds, seconds, path,
+        point.rounds, seconds, path, ridge=data.ridge,
     )  # fmt: skip
 
 
@@ -181,7 +191,7 @@ def radius_path(
     max_rank: int | None = None,
     gap_tol: float = PATH_GAP,
     delta: float = 1.0,
-    ridge: float = RIDGE,
+    ridge: float | Ridge | None = None,
     key: Key = 0,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -205,7 +215,7 @@ def radius_path(
         max_rank: of X; None for no limit.
         gap_tol: how exactly each model is fitted, relative.
         delta: where the Huber loss turns linear.
-        ridge: of the biases.
+        ridge: of the biases, as in `complete`.
         key: a seed.
         progress: show a bar.
         checkpoint: a folder to save the path in.
@@ -247,16 +257,21 @@ def radius_path(
 
 
 def checked_plan(
-    loss: str, delta: float, weighted: bool, biases: bool, ridge: float, max_rank: int | None, gap_tol: float, key: Key
+    loss: str,
+    delta: float,
+    weighted: bool,
+    biases: bool,
+    ridge: float | Ridge | None,
+    max_rank: int | None,
+    gap_tol: float,
+    key: Key,
 ) -> Plan:
     """The arguments that `complete` and `radius_path` share."""
     choose(loss, ENTRY_LOSSES, "loss")
     most = 2**31 if max_rank is None else whole_number(max_rank, "max_rank", 1)
-    weight = number(ridge, "ridge", 0.0, strict=True)
+    weights = checked_ridge(ridge) if biases else NO_BIASES
     tolerance = number(gap_tol, "gap_tol", 0.0, strict=True)
-    return Plan(
-        loss, checked_delta(delta), bool(weighted), weight if biases else 0.0, most, tolerance, seed_of(key) >> 1
-    )
+    return Plan(loss, checked_delta(delta), bool(weighted), weights, most, tolerance, seed_of(key) >> 1)
 
 
 def path_state(

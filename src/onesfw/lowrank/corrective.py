@@ -1,11 +1,11 @@
 """Frank-Wolfe atoms and, between them, conjugate gradients on the factors: minimise F over a trace-norm ball.
 
-    F(X, b) = (1/n) Σ ℓ(mean + bu_i + bi_j + X_ij, y_ij) + ridge/(2n) ‖b‖²    ‖diag(√p) X diag(√q)‖_* ≤ τ    X = P Qᵀ
+    F(X, b) = (1/n) Σ ℓ(mean + bu_i + bi_j + X_ij, y_ij) + (ρ ‖bu‖² + ρ' ‖bi‖²)/(2n)    ‖diag(√p) X diag(√q)‖_* ≤ τ
 
-‖X‖ ≤ (‖√p P‖² + ‖√q Q‖²)/2, with equality for balanced factors (Srebro, Rennie and Jaakkola 2005): the factors move
-in the Euclidean ball of radius √(2τ), where a projection is a scaling. Local minima are left by new atoms, from the
-leading singular vectors of the gradient, which also give the Frank-Wolfe gap: a bound on F − F* whatever the factors
-did.
+X = P Qᵀ, and ‖X‖ ≤ (‖√p P‖² + ‖√q Q‖²)/2, with equality for balanced factors (Srebro, Rennie and Jaakkola 2005): the
+factors move in the Euclidean ball of radius √(2τ), where a projection is a scaling. Local minima are left by new
+atoms, from the leading singular vectors of the gradient, which also give the Frank-Wolfe gap: a bound on F − F*
+whatever the factors did.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from onesfw.lowrank.bias_ridge import swept_biases
 from onesfw.lowrank.entry_kernels import (
     advance,
-    bias_sweep,
     gradients,
     moments,
     precondition,
@@ -35,7 +35,6 @@ from onesfw.trees import HostArray
 
 FIRST_ATOMS = 16
 FEWEST_ATOMS = 4
-SWEEPS = 5  # of the biases, before there are factors
 MOST_ROUNDS = 500
 STEPS_A_ROUND = 20
 LEAST_STEPS = 4
@@ -159,12 +158,9 @@ def fit(
 
 
 def biases_alone(data: Observed, radius: float) -> Point:
-    """X = 0 with its best biases, nearly; their sweeps converge fast."""
+    """X = 0 with its best biases, nearly."""
     m, n = data.shape
-    bu, bi = np.zeros(m), np.zeros(n)
-    if data.ridge:
-        for _ in range(SWEEPS):
-            bias_sweep(*data.head, data.ridge, bu, bi)
+    bu, bi = swept_biases(data, data.ridge)
     P, Q = padded(np.zeros((m, 1), data.y.dtype), np.zeros((n, 1), data.y.dtype))
     point = Point(P, Q, bu, bi, np.zeros(0), radius)
     total, _ = slopes(*data.head, P, Q, bu, bi, np.empty_like(data.y))
@@ -173,7 +169,12 @@ def biases_alone(data: Observed, radius: float) -> Point:
 
 def penalty(data: Observed, point: Point) -> float:
     """n times the biases' part of F."""
-    return 0.5 * data.ridge * float(point.bu @ point.bu + point.bi @ point.bi)
+    return 0.5 * ridged(data, point.bu, point.bu, point.bi, point.bi)
+
+
+def ridged(data: Observed, bu: HostArray, cu: HostArray, bi: HostArray, ci: HostArray) -> float:
+    """The products of two pairs of biases, weighted by their ridges."""
+    return data.ridge[0] * float(bu @ cu) + data.ridge[1] * float(bi @ ci)
 
 
 def first_atoms(data: Observed, zero: Point, cap: int, rng: np.random.Generator) -> Point:
@@ -242,13 +243,13 @@ def certify(
     )  # fmt: skip
     largest = float(atoms.values[0]) * (1 + accuracy) + atoms.error
     gap = (along + point.radius * largest) / data.n
-    if data.ridge:
+    if data.ridge[0]:
         gu, gi = np.empty(len(point.bu)), np.empty(len(point.bi))
         times(data.ptr, data.cols, g, np.ones(len(point.bi)), gu)
         times_transposed(data.ptr, data.cols, g, np.ones(len(point.bu)), gi)
-        gu += data.ridge * point.bu
-        gi += data.ridge * point.bi
-        gap += float(gu @ gu + gi @ gi) / (2 * data.ridge * data.n)
+        gu += data.ridge[0] * point.bu
+        gi += data.ridge[1] * point.bi
+        gap += (float(gu @ gu) / data.ridge[0] + float(gi @ gi) / data.ridge[1]) / (2 * data.n)
     gap = min(gap, value - data.floor)  # no predictions could gain more
     return goal, replace(point, value=value, gap=gap, multiplier=level / data.n), atoms
 
@@ -266,7 +267,8 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Poi
     gu, gi, ou, oi, du, di = (np.zeros_like(b) for b in (bu, bi, bu, bi, bu, bi))
     last = first = 0.0
     pulled, steps = False, 0
-    free = 1.0 if data.ridge else 0.0
+    row_ridge, col_ridge = data.ridge
+    free = 1.0 if row_ridge else 0.0
     columns = P.shape[1]
     while steps < STEPS_A_ROUND:
         along, bends = gradients(*data.head, P, Q, bu, bi, GP, GQ, gu, gi)
@@ -279,8 +281,8 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Poi
         scale_p, scale_q = np.maximum(scale_p, 1e-30), np.maximum(scale_q, 1e-30)
         new_p, old_p = precondition(P, GP, oP, pull * data.p, scale_p)
         new_q, old_q = precondition(Q, GQ, oQ, pull * data.q, scale_q)
-        gu, gi = free * (gu + data.ridge * bu), free * (gi + data.ridge * bi)
-        scale_u, scale_i = curvature * data.row_counts + data.ridge, curvature * data.col_counts + data.ridge
+        gu, gi = free * (gu + row_ridge * bu), free * (gi + col_ridge * bi)
+        scale_u, scale_i = curvature * data.row_counts + row_ridge, curvature * data.col_counts + col_ridge
         zu, zi = gu / np.maximum(scale_u, 1e-30), gi / np.maximum(scale_i, 1e-30)
         new = new_p + new_q + float(gu @ zu + gi @ zi)
         old = old_p + old_q + float(ou @ zu + oi @ zi)
@@ -299,9 +301,10 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Poi
         sums = moments(*data.head, P, Q, dP, dQ, bu, bi, du, di)
         crossed = weighted_dot(data.p, P, dP) + weighted_dot(data.q, Q, dQ)
         length = weighted_dot(data.p, dP, dP) + weighted_dot(data.q, dQ, dQ)
-        shares = (float(bu @ bu + bi @ bi), 2 * float(bu @ du + bi @ di), float(du @ du + di @ di))
-        a, b, c = (data.ridge * share for share in shares)
-        way = Way((size, 2 * crossed, length), (a, b, c), radius, pulled)
+        shares = (
+            ridged(data, bu, bu, bi, bi), 2 * ridged(data, bu, du, bi, di), ridged(data, du, du, di, di)
+        )  # fmt: skip
+        way = Way((size, 2 * crossed, length), shares, radius, pulled)
         t = search(sums, way)
         if data.loss.name == "poisson":
             t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), way, t)

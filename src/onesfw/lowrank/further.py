@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from onesfw.lowrank.bias_ridge import Ridge
 from onesfw.lowrank.corrective import Limits, Point, Stage, fit
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import Triplets, observe
@@ -14,7 +15,7 @@ from onesfw.trees import HostArray
 
 
 def refined(
-    model: LowRank, given: Triplets, *, ridge: float, biases: bool, key: int, gap_tol: float = 1e-3, rounds: int = 1
+    model: LowRank, given: Triplets, *, ridge: Ridge | None, key: int, gap_tol: float = 1e-3, rounds: int = 1
 ) -> LowRank:
     """The model after some rounds on these entries, whose rows and columns may be more than it has.
 
@@ -22,7 +23,7 @@ def refined(
     """
     begun = time.perf_counter()
     data = observe(
-        given, model.loss, delta=model.delta, weighted=model.weighted, ridge=ridge if biases else 0.0,
+        given, model.loss, delta=model.delta, weighted=model.weighted, ridge=ridge,
         dtype=model.P.dtype.type, mean=model.mean,
     )  # fmt: skip
     m, n = given.shape
@@ -37,6 +38,7 @@ def refined(
         status=why, bounds=(min(low, model.bounds[0]), max(high, model.bounds[1])), entries=data.n,
         steps=model.steps + point.steps, rounds=model.rounds + point.rounds,
         seconds=model.seconds + time.perf_counter() - begun, row_labels=None, col_labels=None, test=None,
+        ridge=data.ridge,
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class LowRank(Shown):
         loss: "squared", "huber", "logistic" or "poisson"; "own" for a function of the user's, whose m are the values.
         radius: of the trace-norm ball that X lies in.
         s: the singular values of X in the weighted norm, falling; they sum to the norm.
-        value: F: the mean loss on the entries that were learnt, and the biases' ridge.
+        value: F: the mean loss on the entries that were learnt, and the biases' ridges.
         gap: F is at most so far above its minimum over the ball; None where it was not measured.
         status: why the run ended: "gap", "rank", "stuck", "rounds", "time", "interrupted" or "loop".
         bounds: the least and the largest value that were learnt; predictions are kept between them.
@@ -72,6 +72,7 @@ class LowRank(Shown):
         row_labels: what rows are called, where that is not their number.
         col_labels: what columns are called.
         test: how good it was on other entries.
+        ridge: the weights of the rows' and the columns' biases in F; 0 without biases.
 
     Example:
         >>> import numpy as np
@@ -104,6 +105,7 @@ class LowRank(Shown):
     row_labels: tuple[Label, ...] | None = field(default=None, repr=False)
     col_labels: tuple[Label, ...] | None = field(default=None, repr=False)
     test: EntryScores | None = None
+    ridge: tuple[float, float] = (0.0, 0.0)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -298,6 +300,7 @@ class LowRank(Shown):
         content = {
             **numbers,
             "bounds": [None if not np.isfinite(b) else float(b) for b in self.bounds],
+            "ridge": list(self.ridge),
             "path": None if self.path is None else self.path.pack("path.", tensors),
             "row_labels": None if self.row_labels is None else list(self.row_labels),
             "col_labels": None if self.col_labels is None else list(self.col_labels),
@@ -356,6 +359,7 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
         raise ValueError("an unknown loss or status")
     low, high = content.pop("bounds")
     path, test = content.pop("path"), content.pop("test")
+    ridge = content.pop("ridge")
     labels = {name: content.pop(name) for name in ("row_labels", "col_labels")}
     for name, size in (("row_labels", m), ("col_labels", n)):
         if labels[name] is not None and len(labels[name]) != size:
@@ -368,4 +372,5 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
         row_labels=None if labels["row_labels"] is None else tuple(labels["row_labels"]),
         col_labels=None if labels["col_labels"] is None else tuple(labels["col_labels"]),
         test=None if test is None else EntryScores(**test),
+        ridge=(float(ridge[0]), float(ridge[1])),
     )

@@ -13,11 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onesfw.lowrank.completion import CHOICES, RIDGE, complete
+from onesfw.lowrank.completion import CHOICES, complete
 from onesfw.lowrank.further import refined
 from onesfw.lowrank.line_labels import LineLabels
 from onesfw.lowrank.low_rank import LowRank
-from onesfw.lowrank.observed import ENTRY_LOSSES, Triplets, check_values
+from onesfw.lowrank.observed import ENTRY_LOSSES, NO_BIASES, Triplets, check_values, checked_ridge
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -36,7 +36,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         epsilon: where the Huber loss turns linear.
         weighted: let rows and columns count in the norm by their entries.
         biases: learn one number for each user and item too.
-        ridge: the weight of the biases' squares, in entries.
+        ridge: the weight of the biases' squares, in entries; two for users and items, None to estimate them.
         max_rank: of the matrix; None for no limit.
         tol: stop when the Frank-Wolfe gap is at most tol times the value.
         memory: the entries that `partial_fit` keeps, the latest ones.
@@ -72,7 +72,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         "epsilon": [POSITIVE],
         "weighted": ["boolean"],
         "biases": ["boolean"],
-        "ridge": [POSITIVE],
+        "ridge": [POSITIVE, tuple, None],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [POSITIVE],
         "memory": [Interval(Integral, 1, None, closed="left")],
@@ -90,7 +90,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         epsilon: float = 1.35,
         weighted: bool = True,
         biases: bool = True,
-        ridge: float = RIDGE,
+        ridge: float | tuple[float, float] | None = None,
         max_rank: int | None = None,
         tol: float = 1e-3,
         memory: int = 1_000_000,
@@ -125,7 +125,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         self._adopt(
             complete(
                 given.rows, given.cols, given.values, given.shape, radius=self.radius, loss=self.loss,
-                delta=float(self.epsilon), weighted=self.weighted, biases=self.biases, ridge=float(self.ridge),
+                delta=float(self.epsilon), weighted=self.weighted, biases=self.biases, ridge=self.ridge,
                 max_rank=self.max_rank, gap_tol=float(self.tol), key=self._seed(), progress=bool(self.verbose),
             )
         )  # fmt: skip
@@ -146,7 +146,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         self._validate_params()
         given = self._entries(X, y)
         self._kept = latest(self._kept, given, int(self.memory))
-        self._adopt(refined(self.model_, self._kept, ridge=float(self.ridge), biases=self.biases, key=self._seed()))
+        ridge = checked_ridge(self.ridge) if self.biases else NO_BIASES
+        self._adopt(refined(self.model_, self._kept, ridge=ridge, key=self._seed()))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
