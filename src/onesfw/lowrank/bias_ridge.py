@@ -1,4 +1,4 @@
-"""Biases of rows and columns without X, and how far each kind is shrunk towards 0."""
+"""How far the biases of rows and of columns are shrunk towards 0."""
 
 from __future__ import annotations
 
@@ -7,25 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onesfw.lowrank.entry_kernels import bias_sweep
-from onesfw.trees import HostArray
 
 if TYPE_CHECKING:
     from onesfw.lowrank.observed import Observed
 
 Ridge = tuple[float, float]
-SWEEPS = 5  # they converge fast
 FIRST = 3.0
 LEAST, MOST = 0.1, 1e4
 ESTIMATES, SETTLED = 30, 0.02  # at most so many, until neither changes by more
-
-
-def swept_biases(data: Observed, ridge: Ridge) -> tuple[HostArray, HostArray]:
-    """The best biases beside X = 0, nearly."""
-    bu, bi = np.zeros(data.shape[0]), np.zeros(data.shape[1])
-    if ridge[0]:
-        for _ in range(SWEEPS):
-            bias_sweep(*data.head, ridge, bu, bi)
-    return bu, bi
 
 
 def estimated_ridge(data: Observed) -> Ridge:

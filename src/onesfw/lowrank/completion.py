@@ -18,7 +18,7 @@ from onesfw.engine.interrupts import catch_interrupt
 from onesfw.engine.keys import Key, seed_of
 from onesfw.lowrank.bias_ridge import Ridge
 from onesfw.lowrank.completion_path import CompletionPath
-from onesfw.lowrank.corrective import Limits, Point, Stage, fit
+from onesfw.lowrank.corrective import NO_LIMIT, Limits, Point, Stage, fit
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import (
     ENTRY_LOSSES,
@@ -149,15 +149,16 @@ def complete(
         if isinstance(radius, str):
             state = path_state(given, None, 0.1, plan, watch, saves)
             path = summary(state, plan.loss)
-            chosen = path.best_radius if radius == "path" else path.simplest_radius
+            place = path.best if radius == "path" else path.simplest
+            chosen, most = float(path.radii[place]), state.figures[place].max_rank
             assert state.best is not None
             start = warm(state.best, chosen)
         else:
-            chosen = float(radius)
+            chosen, most = float(radius), plan.max_rank
         saved = saves.fit_stage(chosen)
         data = plan.observe(given)
         watch.say("all entries", chosen)
-        limits = Limits(plan.gap_tol, plan.max_rank, stop=watch.over)
+        limits = Limits(plan.gap_tol, most, stop=watch.over)
         point, why = fit(
             data, chosen, limits, plan.seed, stage=saved or start, keep=saves.keep_fit, report=watch.report
         )
@@ -268,7 +269,7 @@ def checked_plan(
 ) -> Plan:
     """The arguments that `complete` and `radius_path` share."""
     choose(loss, ENTRY_LOSSES, "loss")
-    most = 2**31 if max_rank is None else whole_number(max_rank, "max_rank", 1)
+    most = NO_LIMIT if max_rank is None else whole_number(max_rank, "max_rank", 1)
     weights = checked_ridge(ridge) if biases else NO_BIASES
     tolerance = number(gap_tol, "gap_tol", 0.0, strict=True)
     return Plan(loss, checked_delta(delta), bool(weighted), weights, most, tolerance, seed_of(key) >> 1)
@@ -283,7 +284,7 @@ def path_state(
     )
     data = plan.observe(learnt)
     radii = default_radii(data) if grid is None else grid
-    limits = Limits(max(plan.gap_tol, PATH_GAP), plan.max_rank, stop=watch.path_over)
+    limits = Limits(max(plan.gap_tol, PATH_GAP), plan.max_rank, stop=watch.path_over, prove=False)
 
     def report(place: int, point: Point) -> None:
         watch.say(f"radius {place + 1}/{len(radii)}", radii[place])

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onesfw.lowrank.bias_ridge import swept_biases
 from onesfw.lowrank.entry_kernels import (
     advance,
     gradients,
@@ -36,6 +35,7 @@ from onesfw.trees import HostArray
 FIRST_ATOMS = 16
 FEWEST_ATOMS = 4
 MOST_ROUNDS = 500
+NO_LIMIT = 2**31  # of the rank
 STEPS_A_ROUND = 20
 LEAST_STEPS = 4
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
@@ -80,12 +80,14 @@ class Limits:
         max_rank: of X.
         rounds: of atoms, at most.
         stop: asked after each step.
+        prove: whether a gap far above its goal is proven too, and not only estimated.
     """
 
     gap_tol: float = 1e-3
-    max_rank: int = 2**31
+    max_rank: int = NO_LIMIT
     rounds: int = MOST_ROUNDS
     stop: Callable[[], bool] = lambda: False
+    prove: bool = True
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ def fit(
     stage: Stage | None = None,
     keep: Callable[[Stage], None] = lambda stage: None,
     report: Callable[[Point], None] = lambda point: None,
+    worse: Callable[[Point], bool] = lambda point: False,
 ) -> tuple[Point, str]:
     """Minimise F over the ball of that radius; the last point, certified, and why the run ended.
 
@@ -123,48 +126,58 @@ def fit(
         stage: where to start; None begins with the biases.
         keep: hears of each stage that the run can go on from.
         report: hears of each certified point.
+        worse: asked after each round; the run ends where a larger rank only does harm.
     """
-    zero = biases_alone(data, radius)
     floor = data.floor
-    least = LEAST_VALUE * (zero.value - floor)
+    least = LEAST_VALUE * (data.null[2] - floor)
     cap = min(limits.max_rank, *data.shape)
-    stage = stage or Stage(first_atoms(data, zero, cap, np.random.default_rng([key, 0])))
+    stage = stage or Stage(first_atoms(data, biases_alone(data, radius), cap, np.random.default_rng([key, 0])))
     while True:
         point, full = descend(data, stage.point, limits.stop)
         P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, full)
-        point = replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1)
-        rng = np.random.default_rng([key, point.rounds])
-        goal, point, atoms = certify(data, point, stage.start, limits.gap_tol, least, rng)
-        report(point)
-        stuck = point.value > stage.before - 1e-3 * goal
+        point, slope = measured(data, replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1))
+        goal = limits.gap_tol * max(point.value - floor, least)
+        gain = stage.before - point.value
         full_rank = point.rank >= cap < min(data.shape)
         why = None
-        if point.gap <= goal:
-            why = "gap"
+        if worse(point):
+            why = "worse"
         elif limits.stop():
             why = "stopped"
-        elif (full_rank and point.value > stage.before - 0.1 * goal) or (stuck and stage.drop < 1e-9):
-            why = "rank" if full_rank else "stuck"
+        elif full_rank and gain < 0.1 * goal:
+            why = "rank"
         elif point.rounds >= limits.rounds:
             why = "rounds"
+        if full_rank and why is None:  # no atom could be let in
+            stage = replace(stage, point=point, before=point.value)
+            report(point)
+            keep(stage)
+            continue
+        rng = np.random.default_rng([key, point.rounds])
+        point, atoms = certified(data, point, slope, stage.start, goal, rng)
+        report(point)
+        stuck = gain < 1e-3 * goal
+        if point.gap <= goal:
+            why = "gap"
+        elif why is None and limits.stop():
+            why = "stopped"
+        elif why is None and stuck and stage.drop < 1e-9:
+            why = "stuck"
         if why is not None:
-            if not atoms.proven:
-                _, point, _ = certify(data, point, atoms.start, limits.gap_tol, least, rng, hurry=False)
+            if not atoms.proven and limits.prove:
+                level = max(goal, ERROR * point.gap)  # a large gap need not be known better
+                point, _ = certified(data, point, slope, atoms.start, level, rng, hurry=False)
             return point, why
         drop = stage.drop * (0.1 if stuck else 1.0)  # the new atoms were dropped again
-        grown = grow(data, point, atoms, cap)
-        stage = Stage(grown, atoms.start, point.value, drop)
+        stage = Stage(grow(data, point, atoms, cap), atoms.start, point.value, drop)
         keep(stage)
 
 
 def biases_alone(data: Observed, radius: float) -> Point:
     """X = 0 with its best biases, nearly."""
-    m, n = data.shape
-    bu, bi = swept_biases(data, data.ridge)
-    P, Q = padded(np.zeros((m, 1), data.y.dtype), np.zeros((n, 1), data.y.dtype))
-    point = Point(P, Q, bu, bi, np.zeros(0), radius)
-    total, _ = slopes(*data.head, P, Q, bu, bi, np.empty_like(data.y))
-    return replace(point, value=(total + penalty(data, point)) / data.n)
+    bu, bi, value = data.null
+    P, Q = padded(np.zeros((data.shape[0], 1), data.y.dtype), np.zeros((data.shape[1], 1), data.y.dtype))
+    return Point(P, Q, bu, bi, np.zeros(0), radius, value)
 
 
 def penalty(data: Observed, point: Point) -> float:
@@ -216,25 +229,40 @@ def grow(data: Observed, point: Point, atoms: Triples, cap: int) -> Point:
     return point if count <= 0 else mixed(data, point, atoms, atoms.values[:count] - level, 0.5)
 
 
-def certify(
-    data: Observed,
-    point: Point,
-    start: HostArray | None,
-    gap_tol: float,
-    least: float,
-    rng: np.random.Generator,
-    hurry: bool = True,
-) -> tuple[float, Point, Triples]:
-    """The gap to be reached, value and Frank-Wolfe gap of a balanced point, and the leading atoms of its gradient.
+def with_one_more(data: Observed, point: Point, key: int) -> Point:
+    """A point with one more atom, whatever the gap says."""
+    point, slope = measured(data, point)
+    rng = np.random.default_rng([key, point.rounds])
+    atoms = leading(scaled(data, slope), 1, rng, accuracy=1e-2, proof=1.0, dtype=data.y.dtype)
+    return mixed(data, point, atoms, np.ones(1), 0.5)
 
-    The gap is max ⟨∇F, X − V⟩ over the ball, with σ_1 taken as large as its error allows, and what the biases could
-    gain at most: F is strongly convex in them. In a hurry, a gap that is far too large is not proven to be no larger.
-    """
+
+def measured(data: Observed, point: Point) -> tuple[Point, HostArray]:
+    """A point with its value and its multiplier, and the loss's slope at each entry."""
     g = np.empty_like(data.y)
     total, along = slopes(*data.head, point.P, point.Q, point.bu, point.bi, g)
-    value = (total + penalty(data, point)) / data.n
-    goal = gap_tol * max(value - data.floor, least)
-    level = -along / point.radius
+    return replace(
+        point, value=(total + penalty(data, point)) / data.n, multiplier=-along / point.radius / data.n, gap=np.inf
+    ), g
+
+
+def certified(
+    data: Observed,
+    point: Point,
+    g: HostArray,
+    start: HostArray | None,
+    goal: float,
+    rng: np.random.Generator,
+    hurry: bool = True,
+) -> tuple[Point, Triples]:
+    """The Frank-Wolfe gap of a balanced point whose slopes are g, and the leading atoms of its gradient.
+
+    The gap is max ⟨∇F, X − V⟩ over the ball, with σ_1 taken as large as its error allows, and what the biases could
+    gain at most: F is strongly convex in them. In a hurry, a gap that is far above its goal is not proven to be no
+    larger.
+    """
+    level = point.multiplier * data.n
+    along = -level * point.radius
     accuracy = float(np.clip(ERROR * goal * data.n / max(abs(along), 1e-300), 1e-9, 1e-2))
     atoms = leading(
         scaled(data, g), max(FEWEST_ATOMS, point.rank), rng,
@@ -250,8 +278,7 @@ def certify(
         gu += data.ridge[0] * point.bu
         gi += data.ridge[1] * point.bi
         gap += (float(gu @ gu) / data.ridge[0] + float(gi @ gi) / data.ridge[1]) / (2 * data.n)
-    gap = min(gap, value - data.floor)  # no predictions could gain more
-    return goal, replace(point, value=value, gap=gap, multiplier=level / data.n), atoms
+    return replace(point, gap=min(gap, point.value - data.floor)), atoms  # no predictions could gain more
 
 
 def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Point, bool]:

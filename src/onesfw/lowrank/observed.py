@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse
@@ -10,7 +11,7 @@ import scipy.sparse
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.linear.losses import LOSSES, Loss, best_shift
 from onesfw.lowrank.bias_ridge import Ridge, estimated_ridge
-from onesfw.lowrank.entry_kernels import counts, merge, place
+from onesfw.lowrank.entry_kernels import bias_sweep, counts, merge, place, slopes
 from onesfw.trees import HostArray, Rows
 
 ENTRY_LOSSES = ("squared", "huber", "logistic", "poisson")
@@ -20,6 +21,7 @@ LARGEST = 1e100  # squares of larger numbers, summed, may be infinite
 TILE = 16_384  # columns whose factors stay in the cache
 FEWEST_IN_TILE = 2  # entries for each row of each tile: below, the rows cost more than the cache gains
 NO_BIASES = (0.0, 0.0)
+SWEEPS = 5  # of the biases, before there are factors: they converge fast
 MOST_LINES = 2**31 - 1  # rows and columns are numbered in 32 bits
 
 
@@ -157,7 +159,18 @@ class Observed:
         """The arguments that every kernel begins with."""
         return self.ptr, self.cols, self.y, self.loss.code, self.delta, self.mean
 
-    @property
+    @cached_property
+    def null(self) -> tuple[HostArray, HostArray, float]:
+        """X = 0 with its best biases, nearly: those of rows, of columns, and F."""
+        bu, bi = np.zeros(self.shape[0]), np.zeros(self.shape[1])
+        for _ in range(SWEEPS if self.ridge[0] else 0):
+            bias_sweep(*self.head, self.ridge, bu, bi)
+        none = (np.zeros((size, 1), self.y.dtype) for size in self.shape)
+        total, _ = slopes(*self.head, *none, bu, bi, np.empty_like(self.y))
+        shrunk = self.ridge[0] * float(bu @ bu) + self.ridge[1] * float(bi @ bi)
+        return bu, bi, (total + 0.5 * shrunk) / self.n
+
+    @cached_property
     def floor(self) -> float:
         """The least mean loss that any predictions could have."""
         if self.loss.name != "poisson":
