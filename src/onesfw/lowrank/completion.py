@@ -283,6 +283,7 @@ def path_state(
         hold_out(given, held, np.random.default_rng([plan.seed, 1])) if isinstance(held, float) else (given, held)
     )
     data = plan.observe(learnt)
+    del learnt  # as large as the data
     radii = default_radii(data) if grid is None else grid
     limits = Limits(max(plan.gap_tol, PATH_GAP), plan.max_rank, stop=watch.path_over, prove=False)
 
