@@ -29,9 +29,9 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("after", [2, 9])
+@pytest.mark.parametrize("after", ["early", "in the middle", "late"])
 def test_a_killed_run_goes_on_to_the_same_bits(noisy, tmp_path, monkeypatch, eager, after):
-    """Killed in the path, and in the fit of all entries."""
+    """Killed in the path before and after its rank was limited, and in the fit of all entries."""
     arguments = {"radius": "path", "key": 3, "gap_tol": 1e-4}
     whole = complete(*noisy, (60, 40), **arguments)
     count, certify = 0, corrective.certified
@@ -51,7 +51,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(noisy, tmp_path, monkeypatch, eag
 
     monkeypatch.setattr(corrective, "certified", counting)
     complete(*noisy, (60, 40), **arguments)
-    limit = after if after == 2 else total - 1
+    limit = {"early": 2, "in the middle": total - 3, "late": total - 1}[after]
     monkeypatch.setattr(corrective, "certified", dying)
     with pytest.raises(Killed):
         complete(*noisy, (60, 40), **arguments, checkpoint=tmp_path / "run")

@@ -22,8 +22,7 @@ def estimated_ridge(data: Observed) -> Ridge:
 
     A bias with curvature c is determined by its entries to the share g = c/(c + ridge); with noise s² and b the biases,
     ridge = s² Σg/Σb² for each kind, and s² is what is left over the entries that are not used up. Losses that are
-    likelihoods themselves, the logistic and that of counts, have s² = 1. Both stay as they are where every line has
-    one entry, which cannot tell noise from bias.
+    likelihoods themselves, the logistic and that of counts, have s² = 1.
     """
     bu, bi = np.zeros(data.shape[0]), np.zeros(data.shape[1])
     ridge = (FIRST, FIRST)

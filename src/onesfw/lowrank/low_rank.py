@@ -33,7 +33,7 @@ OWN = "own"
 ARRAYS = ("P", "Q", "row_bias", "col_bias", "s")
 ENDINGS = {
     "gap": "the gap fell below gap_tol",
-    "rank": "the rank is at its limit, and more steps gain nothing; raise max_rank for a smaller gap",
+    "rank": "the rank is at its limit; the gap counts what any rank could gain on the entries that were learnt",
     "stuck": "rounding keeps the gap where it is",
     "rounds": "all rounds of atoms were done",
     "time": "the time limit was reached; raise time_limit for a smaller gap",
@@ -237,7 +237,7 @@ class LowRank(Shown):
         """Names and figures, a line each."""
         lines = [
             ("entries", f"{self.entries:,}"),
-            ("rank", f"{self.rank}"),
+            ("rank", f"{self.rank}, the limit" if self.status == "rank" else f"{self.rank}"),
             ("norm", f"{self.norm:.4g} of {self.radius:.4g}"),
             ("value", f"{self.value:.6g}"),
             ("gap", "not measured" if self.gap is None else f"{self.gap:.2g}"),
