@@ -164,17 +164,18 @@ def complete(
         )
         saves.finish()
     status = why if why != "stopped" else "interrupted" if watch.interrupted() else "time"
-    return as_model(point, data, status, plan, path, time.perf_counter() - begun)
+    return as_model(point, data, status, plan, path, time.perf_counter() - begun, most)
 
 
 def as_model(
-    point: Point, data: Observed, status: str, plan: Plan, path: CompletionPath | None, seconds: float
+    point: Point, data: Observed, status: str, plan: Plan, path: CompletionPath | None, seconds: float, most: int
 ) -> LowRank:
     """A certified point as what users are given."""
     return LowRank(
         point.P, point.Q, point.bu, point.bi, data.mean, plan.loss, point.radius, point.s, point.value, point.gap,
         status, (float(data.y.min()), float(data.y.max())), plan.delta, plan.weighted, data.n, point.steps,
         point.rounds, seconds, path, ridge=data.ridge,
+        max_rank=None if most >= NO_LIMIT else most,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from onesfw.lowrank.bias_ridge import Ridge
-from onesfw.lowrank.corrective import Limits, Point, Stage, fit
+from onesfw.lowrank.corrective import NO_LIMIT, Limits, Point, Stage, fit
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import Triplets, observe
 from onesfw.trees import HostArray
@@ -31,7 +31,13 @@ def refined(
         taller(model.P, m), taller(model.Q, n), taller(model.row_bias, m), taller(model.col_bias, n), model.s,
         model.radius,
     )  # fmt: skip
-    point, why = fit(data, model.radius, Limits(gap_tol, rounds=rounds), key, stage=Stage(point))
+    point, why = fit(
+        data,
+        model.radius,
+        Limits(gap_tol, NO_LIMIT if model.max_rank is None else model.max_rank, rounds),
+        key,
+        stage=Stage(point),
+    )
     low, high = float(data.y.min()), float(data.y.max())
     return replace(
         model, P=point.P, Q=point.Q, row_bias=point.bu, col_bias=point.bi, s=point.s, value=point.value, gap=point.gap,

@@ -73,6 +73,7 @@ class LowRank(Shown):
         col_labels: what columns are called.
         test: how good it was on other entries.
         ridge: the weights of the rows' and the columns' biases in F; 0 without biases.
+        max_rank: the limit of the rank that was given, or that the path chose; None without one.
 
     Example:
         >>> import numpy as np
@@ -106,6 +107,7 @@ class LowRank(Shown):
     col_labels: tuple[Label, ...] | None = field(default=None, repr=False)
     test: EntryScores | None = None
     ridge: tuple[float, float] = (0.0, 0.0)
+    max_rank: int | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -237,7 +239,7 @@ class LowRank(Shown):
         """Names and figures, a line each."""
         lines = [
             ("entries", f"{self.entries:,}"),
-            ("rank", f"{self.rank}, the limit" if self.status == "rank" else f"{self.rank}"),
+            ("rank", f"{self.rank}, the limit" if self.rank == self.max_rank else f"{self.rank}"),
             ("norm", f"{self.norm:.4g} of {self.radius:.4g}"),
             ("value", f"{self.value:.6g}"),
             ("gap", "not measured" if self.gap is None else f"{self.gap:.2g}"),
@@ -295,7 +297,7 @@ class LowRank(Shown):
         numbers = {
             name: getattr(self, name)
             for name in ("mean", "loss", "radius", "value", "gap", "status", "delta", "weighted", "entries", "steps",
-                         "rounds", "seconds")
+                         "rounds", "seconds", "max_rank")
         }  # fmt: skip
         content = {
             **numbers,

@@ -214,11 +214,18 @@ def observe(
         mean = 0.0 if ridge == NO_BIASES else central(function, delta, y)
     row_counts = np.diff(ptr).reshape(-1, m).sum(0).astype(np.float64)
     col_counts = np.bincount(cols, minlength=n).astype(np.float64)
-    p, q = np.full(m, 1.0 / m), np.full(n, 1.0 / n)
-    if weighted:
-        p, q = SMOOTH * p + (1 - SMOOTH) * row_counts / kept, SMOOTH * q + (1 - SMOOTH) * col_counts / kept
+    p, q = norm_weights(row_counts, col_counts, weighted)
     found = Observed(ptr, cols, y, given.shape, function, delta, mean, ridge or NO_BIASES, p, q, row_counts, col_counts)
     return replace(found, ridge=estimated_ridge(found)) if ridge is None else found
+
+
+def norm_weights(row_counts: HostArray, col_counts: HostArray, weighted: bool) -> tuple[HostArray, HostArray]:
+    """p and q of the norm, from the entries in each row and column."""
+    pair = []
+    for entries in (row_counts, col_counts):
+        even = np.full(len(entries), 1.0 / len(entries))
+        pair.append(SMOOTH * even + (1 - SMOOTH) * entries / entries.sum() if weighted else even)
+    return pair[0], pair[1]
 
 
 def central(loss: Loss, delta: float, y: HostArray) -> float:

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onesfw.lowrank.completion import CHOICES, complete
+from onesfw.lowrank.entry_stream import EntryStream
 from onesfw.lowrank.further import refined
 from onesfw.lowrank.line_labels import LineLabels
 from onesfw.lowrank.low_rank import LowRank
@@ -39,7 +40,9 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         ridge: the weight of the biases' squares, in entries; two for users and items, None to estimate them.
         max_rank: of the matrix; None for no limit.
         tol: stop when the Frank-Wolfe gap is at most tol times the value.
-        memory: the entries that `partial_fit` keeps, the latest ones.
+        stream: what `partial_fit` does: "corrected" for a round of corrected factors and atoms on the entries that it
+            keeps, "one_sfw" for one 1-SFW step on the new entries alone, which are forgotten but for their slopes.
+        memory: the entries, or slopes of entries, that `partial_fit` keeps, the latest ones.
         random_state: the seed of the held-out entries.
         verbose: show a progress bar.
 
@@ -75,6 +78,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         "ridge": [POSITIVE, tuple, None],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [POSITIVE],
+        "stream": [StrOptions({"corrected", "one_sfw"})],
         "memory": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -93,6 +97,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         ridge: float | tuple[float, float] | None = None,
         max_rank: int | None = None,
         tol: float = 1e-3,
+        stream: str = "corrected",
         memory: int = 1_000_000,
         random_state: Any = None,
         verbose: bool | int = False,
@@ -105,6 +110,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         self.ridge = ridge
         self.max_rank = max_rank
         self.tol = tol
+        self.stream = stream
         self.memory = memory
         self.random_state = random_state
         self.verbose = verbose
@@ -117,7 +123,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
             y: their values; None for a sparse matrix.
         """
         self._validate_params()
-        for name in ("_users", "_items", "_kept", "model_"):
+        for name in ("_users", "_items", "_kept", "_stream", "model_"):
             if hasattr(self, name):
                 delattr(self, name)
         given = self._entries(X, y)
@@ -132,10 +138,13 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> MatrixCompletion:
-        """Go on with more entries: `fit` at the first call, then a round of atoms and corrected factors each.
+        """Go on with more entries: `fit` at the first call, then a round or a step of what `stream` says.
 
-        New users and items may come; an entry that comes again replaces what was known of it. The latest `memory`
-        entries are kept, and learnt from; the radius stays that of the first call.
+        New users and items may come; the radius and the limit of the rank stay those of the first call. With
+        "corrected" the latest `memory` entries are kept and learnt from, and an entry that comes again replaces what
+        was known of it: while they fit, it predicts better. With "one_sfw" no entry is kept, a call costs the slopes
+        that are kept and (users + items) · rank, and `objective_` is the loss of the new entries before they were
+        learnt; there is no gap.
 
         Args:
             X: one (user, item) a row, or a scipy sparse matrix.
@@ -145,6 +154,14 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
             return self.fit(X, y)
         self._validate_params()
         given = self._entries(X, y)
+        if self.stream == "one_sfw":
+            stream = getattr(self, "_stream", None) or EntryStream.after(self.model_, self._kept)
+            self._stream = stream.step(given, int(self.memory), self._seed())
+            self._kept = self._stream.d  # where values were seen, for `recommend`
+            self._adopt(self._stream.model)
+            return self
+        if hasattr(self, "_stream"):
+            raise ValueError("stream was 'one_sfw', which keeps no entries; call fit before stream='corrected'")
         self._kept = latest(self._kept, given, int(self.memory))
         ridge = checked_ridge(self.ridge) if self.biases else NO_BIASES
         self._adopt(refined(self.model_, self._kept, ridge=ridge, key=self._seed()))
