@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import joblib
 import numpy as np
 import pytest
+from cluster_checks import dask_cluster
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
@@ -43,15 +44,8 @@ def compiled_once(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A Dask cluster of two processes on this machine's loopback."""
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", worker_dashboard_address=None
-        ) as local,
-        distributed.Client(local) as client,
-    ):
-        yield client
+    with dask_cluster() as local:
+        yield local
 
 
 @pytest.fixture(params=BACKENDS)

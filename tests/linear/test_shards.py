@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+from cluster_checks import dask_cluster
 
 from onesfw.linear import LOSSES, DataWarning, Learner, Settings, evaluate, examples, rounds, shards, train
 from onesfw.linear.examples import Examples
@@ -184,17 +185,10 @@ def test_shards_of_rows_in_memory():
 
 @pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_dask_workers_that_are_killed_change_nothing(folder, monkeypatch, kills):
-    distributed = pytest.importorskip("distributed")
     options = {**OPTIONS, "passes": 2 * kills, "round_rows": 200}
     expected = train(folder, **options)
     do_round, victims = rounds.do_round, []
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", worker_dashboard_address=None
-        ) as local,
-        distributed.Client(local),
-        joblib.parallel_config(backend="dask"),
-    ):
+    with dask_cluster() as local, joblib.parallel_config(backend="dask"):
 
         def killing(settings, state, parts, place, count):
             if place % 4 == 1:  # in the middle of a round
