@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -208,7 +209,7 @@ class HostLoop:
         self.state, self.done, self.weight = state, self.done + count, self.weight + float(weight.sum())
         self.measured = None
         self.bar.advance(count * self.count)
-        self.length = max(1, min(int(CHUNK_SECONDS / max(elapsed / count, 1e-9)), self.length * GROWTH, CHUNK))
+        self.length = max(1, min(int(CHUNK_SECONDS / max(elapsed / count, 1e-9)), math.ceil(self.length * GROWTH), CHUNK))
         if self.run.time_limit is not None:
             left = self.run.time_limit - (time.perf_counter() - self.begun)
             self.length = max(1, min(self.length, int(left / max(elapsed / count, 1e-9)) or 1))
