@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -224,9 +225,9 @@ def test_sigkill_at_any_moment_changes_nothing(cached, server, files, tmp_path):
     arguments += ["--checkpoint", tmp_path / "run", "--model", tmp_path / "m"]
     arguments += ["--cache", tmp_path / "rows"] if cached else []
     rng, killed = random.Random(0), 0
-    for _ in range(10):
+    while killed < 6:
         pid = server.start(*arguments)
-        time.sleep(rng.uniform(0.1, 1.2))
+        time.sleep(rng.uniform(0.1, 1.0))
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         ending = server.ended()
@@ -235,7 +236,9 @@ def test_sigkill_at_any_moment_changes_nothing(cached, server, files, tmp_path):
         for path in (tmp_path / "run" / "state.safetensors", tmp_path / "m"):
             if path.exists():  # whole, whenever the kill came
                 load_tensors(path.read_bytes())
-    assert killed >= 4
+        if ending == 0:  # on a fast machine: kill the next one
+            assert np.array_equal(coef(tmp_path / "m"), coef(tmp_path / "whole"))
+            shutil.rmtree(tmp_path / "run")
     (tmp_path / "run" / ".state.safetensors.0123.tmp").write_bytes(b"what a kill in the middle of a save leaves")
     server.start(*arguments)
     assert server.ended() == 0
