@@ -23,12 +23,11 @@ from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES
-from onesfw.linear.memory_rows import Memory
-from onesfw.linear.pieces import Progress
+from onesfw.linear.parallel_learners import ParallelLearners, some
+from onesfw.linear.pass_rows import Memory, Progress
 from onesfw.linear.profile import loss_units
 from onesfw.linear.radii import solve_radii
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
-from onesfw.linear.team import Team, some
 from onesfw.linear.training import Budget, fit_in_memory, learn_passes
 from onesfw.progress import ProgressBar
 from onesfw.results.pictures import BLUE, GREY, VERMILION, log_radii, save_figure, styled
@@ -320,7 +319,7 @@ def polished(
         bar.note("")
         stages = solve_radii(
             replace(first, radius=1.0), data, [float(r) for r in settings.radii], limits,
-            start=Start(start.team.coefs, start.evaluation.intercepts), stop=interrupted.is_set,
+            start=Start(start.learners.coefs, start.evaluation.intercepts), stop=interrupted.is_set,
             note=bar.note,
         )  # fmt: skip
         for stage in stages:
@@ -343,25 +342,29 @@ def side_by_side(
     with ProgressBar(total, show, "rows", "rows") as bar:
         start = None
         if warm:
-            first = Team(some(settings, [0]))
+            first = ParallelLearners(some(settings, [0]))
             first.compile(data.values.dtype)
             bar.note("")
             if settings.intercept is not None:
                 first.set_intercepts(evaluate(some(settings, [0]), data, first.coefs).intercepts)
             learn(first, data, seeds[0], 1, bar)
             start = started_at(first, settings, max(1, int(START_WEIGHT * data.size)))
-        team = Team(settings, n_jobs=n_jobs, start=start)
+        learners = ParallelLearners(settings, n_jobs=n_jobs, start=start)
         if start is None and settings.intercept is not None:
-            team.set_intercepts(evaluate(settings, data, team.coefs).intercepts)
-        team.compile(data.values.dtype)
+            learners.set_intercepts(evaluate(settings, data, learners.coefs).intercepts)
+        learners.compile(data.values.dtype)
         bar.note("")
-        learn(team, data, seeds[1], passes - warm, bar)
-        coefs, found, steps = team.coefs, evaluate(settings, data, team.coefs, team.intercepts), team.steps
+        learn(learners, data, seeds[1], passes - warm, bar)
+        coefs, found, steps = (
+            learners.coefs,
+            evaluate(settings, data, learners.coefs, learners.intercepts),
+            learners.steps,
+        )
         units = loss_units(some(settings, [0]), data)
         marked = np.flatnonzero(unsolved(settings.constraint, found, units))
         if len(marked):
             bar.note(f"{len(marked)} radii are trained on")
-            more = Team(
+            more = ParallelLearners(
                 some(settings, marked), n_jobs=n_jobs, start=Start(coefs[marked], found.intercepts[marked], steps)
             )  # fmt: skip
             learn(more, data, seeds[1] + 1, MORE_PASSES * passes, bar)
@@ -372,17 +375,17 @@ def side_by_side(
     return coefs, found
 
 
-def learn(team: Team, data: Examples, seed: int, passes: int, bar: ProgressBar) -> None:
+def learn(learners: ParallelLearners, data: Examples, seed: int, passes: int, bar: ProgressBar) -> None:
     """So many shuffled passes."""
     rows = Memory(data, seed, passes * data.size)
     before = 0
 
     def report(progress: Progress) -> None:
         nonlocal before
-        bar.advance((team.steps - before) * team.settings.models)
-        before = team.steps
+        bar.advance((learners.steps - before) * learners.settings.models)
+        before = learners.steps
 
-    learn_passes(team, rows, Progress(), passes=rows.turns, report=report)
+    learn_passes(learners, rows, Progress(), passes=rows.turns, report=report)
 
 
 def check_radii(radii: Sequence[float] | None, around: float) -> list[float]:
@@ -395,7 +398,7 @@ def check_radii(radii: Sequence[float] | None, around: float) -> list[float]:
     return grid
 
 
-def started_at(first: Team, settings: Settings, t0: int) -> Start:
+def started_at(first: ParallelLearners, settings: Settings, t0: int) -> Start:
     """All models at the first one's; on the simplex, whose members have another sum, scaled."""
     coefs = np.repeat(first.coefs, settings.models, 0)
     if settings.constraint == "simplex":
