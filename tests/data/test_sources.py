@@ -180,3 +180,17 @@ def test_names_of_files_show_no_options_of_their_addresses(memory):
         assert name.startswith("https://host/x.csv?…")
         assert "key" not in name
         assert "secret" not in name
+
+
+@pytest.mark.parametrize("source", [b"rows.csv", [], ()])
+def test_what_is_no_path_is_said_to_be_none(source):
+    with pytest.raises(TypeError, match="source must be a path in text, or a list of at least one"):
+        train(source, **OPTIONS)
+
+
+def test_a_link_that_leads_nowhere_is_named(tmp_path):
+    for number in range(2):
+        write(tmp_path / f"{number}", number, "csv")
+    (tmp_path / "2.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(FileNotFoundError, match=r"2\.csv cannot be read"):
+        train(tmp_path, **OPTIONS)

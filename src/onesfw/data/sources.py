@@ -131,6 +131,8 @@ def as_input(source: Any) -> RowsFrom:
             raise TypeError(f"{named('source')} must be a path in text, got {source[0]!r}")
         inputs = found_files(paths)
         return inputs[0] if len(inputs) == 1 else Files(paths, inputs)
+    if isinstance(source, bytes) or (isinstance(source, list | tuple) and not source):
+        raise TypeError(f"{named('source')} must be a path in text, or a list of at least one, got {source!r}")
     if isinstance(source, tuple) and len(source) == 2 and hasattr(source[0], "shape"):
         return Blocks([source])
     if callable(source) or isinstance(source, Iterable):
@@ -160,7 +162,7 @@ def files_at(path: str) -> list[Input]:
         return [Input(path)]
     if os.path.isdir(path):
         below = glob.glob(os.path.join(glob.escape(path), "**"), recursive=True)
-        found = sorted(name for name in below if os.path.isfile(name) and not hidden(os.path.relpath(name, path)))
+        found = sorted(name for name in below if not (os.path.isdir(name) or hidden(os.path.relpath(name, path))))
         if not found:
             raise FileNotFoundError(f"{named('source')}: the folder {path} holds no files; give another path")
     elif glob.has_magic(path) and not os.path.lexists(path):
