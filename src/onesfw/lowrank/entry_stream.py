@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onesfw.linear.losses import LOSSES
+from onesfw.lowrank.completion import taller
 from onesfw.lowrank.corrective import DROP, NO_LIMIT
 from onesfw.lowrank.factors import balance
-from onesfw.lowrank.further import taller
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import Triplets, norm_weights
 from onesfw.lowrank.singular import Scaled, leading

@@ -13,9 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onesfw.lowrank.completion import CHOICES, complete
+from onesfw.lowrank.completion import CHOICES, complete, refined
 from onesfw.lowrank.entry_stream import EntryStream
-from onesfw.lowrank.further import refined
 from onesfw.lowrank.line_labels import LineLabels
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import ENTRY_LOSSES, NO_BIASES, Triplets, check_values, checked_ridge

@@ -111,7 +111,7 @@ def warm(point: Point, radius: float) -> Stage:
     return Stage(begun)
 
 
-def walk(
+def fit_path(
     data: Observed,
     held: Triplets,
     radii: Sequence[float],
@@ -140,7 +140,7 @@ def walk(
             state.stage = stage
             keep(state)
 
-        def told(point: Point, place: int = place) -> None:
+        def reported(point: Point, place: int = place) -> None:
             report(place, point)
 
         def worse(point: Point) -> bool:
@@ -149,13 +149,13 @@ def walk(
             return point.rank > state.first.rank and judge.apart(point, state.first) > HARM
 
         limited = replace(limits, max_rank=state.max_rank)
-        point, why = fit(data, radius, limited, seed, stage=start, keep=kept, report=told, worse=worse)
+        point, why = fit(data, radius, limited, seed, stage=start, keep=kept, report=reported, worse=worse)
         if why == "worse":
             assert state.first is not None
             state.max_rank, state.stage = state.first.rank, Stage(state.first)
             continue
         if state.max_rank < limits.max_rank:
-            point = widest(data, judge, point, limits, seed, told)
+            point = widest(data, judge, point, limits, seed, reported)
             state.max_rank = max(state.max_rank, point.rank)
         if limits.stop() and state.figures:
             break  # half a model would be compared with whole ones
