@@ -47,3 +47,18 @@ def test_a_matrix_of_zeros_and_one_of_rank_one():
     assert one.values[0] == pytest.approx(2.0)
     assert one.error == 0
     assert one.proven
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_space_that_is_exhausted_ends_the_search(dtype):
+    """One or two entries a row: more vectors are asked for than the matrix reaches from any start."""
+    rng = np.random.default_rng(0)
+    matrix = scipy.sparse.coo_array((rng.normal(size=450), rng.integers(0, 400, (2, 450))), shape=(400, 400)).tocsr()
+    ptr, cols, a = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), np.full(400, 20.0)
+    largest = 400 * np.linalg.norm(matrix.toarray(), 2)
+    for seed in range(5):
+        operator = Scaled(ptr, cols, matrix.data.astype(dtype), a, a)
+        found = leading(operator, 120, np.random.default_rng(seed), accuracy=1e-9, dtype=dtype)
+        assert found.values[0] == pytest.approx(largest, rel=1e-5)
+        assert np.isfinite(found.left).all()
+        assert found.error < 1e-4 * largest

@@ -38,6 +38,7 @@ MOST_ROUNDS = 500
 NO_LIMIT = 2**31  # of the rank
 STEPS_A_ROUND = 20
 LEAST_STEPS = 4
+SETTLED = 0.3  # times gap_tol and the gap to be reached: a gain that ends a round; gains fall with the square of gaps
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
@@ -132,8 +133,9 @@ def fit(
     least = LEAST_VALUE * (data.null[2] - floor)
     cap = min(limits.max_rank, *data.shape)
     stage = stage or Stage(first_atoms(data, biases_alone(data, radius), cap, np.random.default_rng([key, 0])))
+    goal = limits.gap_tol * max(data.null[2] - floor, least)
     while True:
-        point, full = descend(data, stage.point, limits.stop)
+        point, full = descend(data, stage.point, limits.stop, SETTLED * limits.gap_tol * goal)
         P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, full)
         point, slope = measured(data, replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1))
         goal = limits.gap_tol * max(point.value - floor, least)
@@ -281,11 +283,12 @@ def certified(
     return replace(point, gap=min(gap, point.value - data.floor)), atoms  # no predictions could gain more
 
 
-def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Point, bool]:
+def descend(data: Observed, point: Point, stop: Callable[[], bool], little: float) -> tuple[Point, bool]:
     """Preconditioned conjugate gradients (Polak-Ribière) on the factors and the biases, with a search along the way.
 
     The preconditioner is the diagonal of the Gauss-Newton blocks. Where the factors fill their ball, the gradient is
-    that of the Lagrange function, with the multiplier that makes it tangential. Returns whether it was so at the end.
+    that of the Lagrange function, with the multiplier that makes it tangential. It ends where a Newton step with the
+    preconditioner would gain as little as that. Returns whether the ball was filled at the end.
     """
     n, radius = data.n, point.radius
     P, Q, bu, bi = point.P.copy(), point.Q.copy(), point.bu.copy(), point.bi.copy()
@@ -315,7 +318,7 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Poi
         old = old_p + old_q + float(ou @ zu + oi @ zi)
         if not steps or (pull > 0) != pulled:
             first, pulled = new, pull > 0
-        if new <= 0.0 or (steps >= LEAST_STEPS and new < SHRINK * first):
+        if new <= 2 * n * little or (steps >= LEAST_STEPS and new < SHRINK * first):
             break
         beta = max(0.0, (new - old) / last) if steps else 0.0
         du, di = beta * du - zu, beta * di - zi

@@ -80,6 +80,7 @@ def leading(
         v = start / np.linalg.norm(start) + 0.3 * v
         v /= np.linalg.norm(v)
     most = min(MOST_STEPS, short)
+    noise = max(1e-10, 10 * float(np.finfo(dtype).eps))  # what is smaller is the rounding of the basis
     basis = np.empty((min(BLOCK, most), short), dtype)
     x, w, y = np.empty(long), np.zeros(long), np.empty(short)
     diagonal: list[float] = []
@@ -108,14 +109,14 @@ def leading(
         beta = size
         diagonal.append(alpha)
         beside.append(beta)
-        exhausted = beta <= 1e-10 * max(diagonal)
+        exhausted = min(alpha, beta) <= noise * max(diagonal)
         last = done == most or exhausted
         if last or done >= look:
             look = done + max(EVERY, done // SHARE)
             values, right = bidiagonal_triples(diagonal, beside, 2)
             rest = beta * alpha * abs(float(right[-1, 0])) / max(float(values[0]), TINY)
             apart = float(values[0] - values[1]) if done > 1 else float(values[0])
-            error = 0.0 if exhausted else rest * rest / apart if rest < apart else rest
+            error = min(beta, rest) if exhausted else rest * rest / apart if rest < apart else rest
             if error > accuracy * values[0]:
                 claim = -1.0
             elif claim < 0 or values[0] > claim * (1 + accuracy):
