@@ -130,7 +130,7 @@ class CompletionPath(Shown):
         axes.set_title(f"best radius {self.best_radius:.4g}", pad=24)  # the legend stands below it
         ranks = axes.twinx()
         ranks.plot(self.radii, self.rank, "^-", color=GREY, linewidth=1, markersize=4, label="rank (right)")
-        ranks.yaxis.get_major_locator().set_params(integer=True)
+        ranks.locator_params(axis="y", integer=True)
         ranks.grid(False)
         ranks.set_ylabel("rank")
         handles = [*axes.get_legend_handles_labels()[0], *ranks.get_legend_handles_labels()[0]]

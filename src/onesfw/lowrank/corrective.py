@@ -38,7 +38,7 @@ MOST_ROUNDS = 500
 NO_LIMIT = 2**31  # of the rank
 STEPS_A_ROUND = 20
 LEAST_STEPS = 4
-SETTLED = 0.3  # times gap_tol and the gap to be reached: a gain that ends a round; gains fall with the square of gaps
+SETTLED = 0.3  # times gap_tol² and the value: a gain that ends a round, since gains fall with the square of gaps
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
@@ -133,9 +133,9 @@ def fit(
     least = LEAST_VALUE * (data.null[2] - floor)
     cap = min(limits.max_rank, *data.shape)
     stage = stage or Stage(first_atoms(data, biases_alone(data, radius), cap, np.random.default_rng([key, 0])))
-    goal = limits.gap_tol * max(data.null[2] - floor, least)
     while True:
-        point, full = descend(data, stage.point, limits.stop, SETTLED * limits.gap_tol * goal)
+        last = max(min(stage.before, data.null[2]) - floor, least)
+        point, full = descend(data, stage.point, limits.stop, SETTLED * limits.gap_tol**2 * last)
         P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, full)
         point, slope = measured(data, replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1))
         goal = limits.gap_tol * max(point.value - floor, least)
@@ -271,8 +271,7 @@ def certified(
         accuracy=accuracy, start=start, above=max(level, 0.0),
         enough=max(level, 0.0) + FAR * goal * data.n / point.radius if hurry else np.inf, dtype=data.y.dtype,
     )  # fmt: skip
-    largest = float(atoms.values[0]) * (1 + accuracy) + atoms.error
-    gap = (along + point.radius * largest) / data.n
+    gap = (along + point.radius * (float(atoms.values[0]) + atoms.error)) / data.n
     if data.ridge[0]:
         gu, gi = np.empty(len(point.bu)), np.empty(len(point.bi))
         times(data.ptr, data.cols, g, np.ones(len(point.bi)), gu)

@@ -87,6 +87,18 @@ def times_transposed(ptr: HostArray, cols: HostArray, g: HostArray, u: HostArray
             out[cols[k]] += g[k] * here
 
 
+@njit(cache=True, nogil=True, fastmath=True)
+def column_products(ptr: HostArray, cols: HostArray, g: HostArray, a: HostArray, out: HostArray) -> None:
+    """out = Gᵀ diag(a²) G, its lower half: every pair of a row's entries, which are in the order of their columns."""
+    out[:] = 0.0
+    for i in range(len(ptr) - 1):
+        weight = a[i] * a[i]
+        for k in range(ptr[i], ptr[i + 1]):
+            here, line = weight * g[k], out[cols[k]]
+            for other in range(ptr[i], k + 1):
+                line[cols[other]] += here * g[other]
+
+
 @njit(cache=True, nogil=True)
 def bend(loss: int, delta: float, m: float, y: float) -> float:
     """The curvature of a parabola that touches ℓ at m and lies above it everywhere; for counts, nearby."""

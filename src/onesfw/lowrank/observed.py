@@ -165,8 +165,8 @@ class Observed:
         bu, bi = np.zeros(self.shape[0]), np.zeros(self.shape[1])
         for _ in range(SWEEPS if self.ridge[0] else 0):
             bias_sweep(*self.head, self.ridge, bu, bi)
-        none = (np.zeros((size, 1), self.y.dtype) for size in self.shape)
-        total, _ = slopes(*self.head, *none, bu, bi, np.empty_like(self.y))
+        P, Q = (np.zeros((size, 1), self.y.dtype) for size in self.shape)
+        total, _ = slopes(*self.head, P, Q, bu, bi, np.empty_like(self.y))
         shrunk = self.ridge[0] * float(bu @ bu) + self.ridge[1] * float(bi @ bi)
         return bu, bi, (total + 0.5 * shrunk) / self.n
 
