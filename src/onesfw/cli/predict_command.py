@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from onesfw.cli.errors import sentences
+from onesfw.cli.errors import readable_errors
 
 if TYPE_CHECKING:
     from onesfw.linear.prediction import Predictions
@@ -43,7 +43,7 @@ def predict_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Predict the rows of a file by a model that `onesfw fit` wrote."""
-    with sentences(traceback, predict_command, format="--format", header="--no-header", source="DATA"):
+    with readable_errors(traceback, predict_command, format="--format", header="--no-header", source="DATA"):
         from onesfw.linear import predict
 
         found = predict(
