@@ -105,7 +105,7 @@ def test_a_file_of_ones_own(tmp_path):
         (("logistc",), "did you mean 'logistic'"),
         (
             ("logistic", "--algorithms", "one_swf"),
-            "--algorithms: there is no algorithm 'one_swf'; did you mean 'one_sfw'",
+            "no algorithm 'one_swf'; did you mean 'one_sfw'",
         ),
         (("logistic", "--algorithms", ","), "--algorithms: name at least one of one_sfw"),
         (("one_sfw", "--algorithms", "momentum_sfw"), "at least one problem before --algorithms"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from onesfw.cli.errors import INTERRUPTED, MISTAKE, readable_errors, say
-from onesfw.cli.option_values import whole
+from onesfw.cli.option_values import listed_paths, whole
 from onesfw.cli.output import check_outputs, print_written, write_outputs
 
 if TYPE_CHECKING:
@@ -45,9 +45,10 @@ def fit_command(
     train: str = typer.Argument(
         ...,
         metavar="TRAIN",
-        help="The file to learn from; a folder, a quoted pattern or an address for several; - is the standard input.",
+        help="The file to learn from; a folder, a quoted pattern, an address, or several with commas; - is the "
+        "standard input.",
     ),
-    test: str = typer.Argument(None, metavar="TEST", help="A file to test on.", show_default=False),
+    test: str = typer.Argument(None, metavar="TEST", help="A file, or files, to test on.", show_default=False),
     loss: str = typer.Option(
         "logistic", metavar="NAME", help="logistic, squared_hinge, squared, huber, poisson.", rich_help_panel=MODEL
     ),
@@ -149,9 +150,10 @@ def fit_command(
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.linear import train as train_model
 
-            check_outputs([train, test], {"--cache": cache, "--model": model})
+            sources, tests = listed_paths(train), None if test is None else listed_paths(test)
+            check_outputs([*sources, *(tests or ())], {"--cache": cache, "--model": model})
             trained = train_model(
-                train, test=test, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
+                sources, test=tests, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
                 scale="auto" if scale is None else scale, polish=polish,
                 cache=cache, checkpoint=checkpoint, progress=not (quiet or as_json), buffer=buffer,

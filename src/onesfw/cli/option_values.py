@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import typer
@@ -52,3 +53,8 @@ def numbers(text: str) -> list[float]:
 def listed(names: list[str]) -> list[str]:
     """Names that were given one by one or with commas between them."""
     return [name for some in names for name in some.split(",")]
+
+
+def listed_paths(text: str) -> list[str]:
+    """Paths with commas between them; a file whose name has a comma is one."""
+    return [text] if os.path.lexists(text) else text.split(",")
