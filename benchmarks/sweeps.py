@@ -1,12 +1,14 @@
 """Many runs on a CPU: what a sweep costs, and which engine serves cross-validation and stability selection.
 
-    python benchmarks/sweeps.py cores engines stability lasso
+    ONESFW_DATA=… python benchmarks/sweeps.py cores engines stability lasso real
 
 `cores`: seconds of a sweep over radii × folds, and of the same runs by `minimize` one after another, in turn; compiled
 beforehand. `engines`: cross-validation of dense rows by `fw.sweep` and by the linear engine that OneSFWClassifierCV
 uses: seconds, the largest gap, and how far the validation losses are from those of models solved to 1e-9. `stability`:
 selections of half-samples by the linear engine, and by `fw.sweep` with the largest coefficients counted, against the
-known support. `lasso`: OneSFWRegressorCV against LassoCV. All of it on generated rows.
+known support. `lasso`: OneSFWRegressorCV against LassoCV. All of these on generated rows. `real`: both estimators
+against LassoCV and LogisticRegressionCV with its l1 penalty (liblinear), 20 penalties and the same number of folds, on
+real rows: the loss on halves of the rows that none of them saw, and seconds.
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ import jax
 import numpy as np
 import sklearn
 from dense_logistic import logistic, problem
-from sklearn.linear_model import LassoCV
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LassoCV, LogisticRegressionCV
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import StandardScaler
+from sparse_data import real
 
 import onesfw as fw
 from onesfw.linear import LOSSES, Settings, examples, stability_selection
 from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.radius_folds import cross_validate
-from onesfw.sklearn import OneSFWRegressorCV
+from onesfw.sklearn import OneSFWClassifierCV, OneSFWRegressorCV
 
 
 def cores(repeats: int) -> None:
@@ -171,9 +177,58 @@ def lasso(repeats: int) -> None:
         )
 
 
+def real_rows() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Real rows whose columns have unit variance, and targets; numbers, or −1 and 1."""
+    found = {}
+    for name, source in (("diabetes", load_diabetes()), ("breast cancer", load_breast_cancer())):
+        labels = source.target if name == "diabetes" else 2.0 * source.target - 1
+        found[name] = StandardScaler().fit_transform(source.data), labels
+    for name, rows in (("a9a", 6_000), ("ijcnn1", 6_000), ("mushrooms", 6_000)):
+        matrix, labels = real(name)
+        some = np.random.default_rng(0).permutation(len(labels))[:rows]
+        found[name] = matrix[some].toarray(), labels[some]
+    return found
+
+
+def compared(repeats: int) -> None:
+    """The radius against the penalty, each chosen by cross-validation, on real rows."""
+    for name, (rows, targets) in real_rows().items():
+        classes = len(np.unique(targets)) == 2
+        lines = []
+        for seed in range(repeats):
+            order = np.random.default_rng(seed).permutation(len(targets))
+            learnt, held = order[::2], order[1::2]
+            ours = (OneSFWClassifierCV if classes else OneSFWRegressorCV)(random_state=seed)
+            theirs = LassoCV(cv=5, alphas=20)
+            if classes:
+                theirs = LogisticRegressionCV(
+                    Cs=20, cv=5, l1_ratios=(1.0,), solver="liblinear", scoring="neg_log_loss", max_iter=1_000,
+                    intercept_scaling=100.0, use_legacy_attributes=False,
+                )  # fmt: skip
+            line = []
+            for model in (ours, theirs):
+                begun = time.perf_counter()
+                model.fit(rows[learnt], targets[learnt])
+                seconds = time.perf_counter() - begun
+                if classes:
+                    loss = log_loss(targets[held], model.predict_proba(rows[held]))
+                else:
+                    loss = float(np.mean((model.predict(rows[held]) - targets[held]) ** 2))
+                line += [seconds, loss, np.count_nonzero(model.coef_)]
+            lines.append(line)
+        ours, loss, nonzeros, theirs, other, others = np.median(lines, axis=0)
+        ratios = np.array([line[1] / line[4] for line in lines])
+        print(
+            f"{name}, {len(targets) // 2:,} × {rows.shape[1]}: onesfw {ours:.2f} s, loss {loss:.5g}, {nonzeros:.0f} "
+            f"columns; scikit-learn {theirs:.2f} s, loss {other:.5g}, {others:.0f} columns; losses' ratio "
+            f"{ratios.mean():.4f} ± {ratios.std(ddof=1) / len(ratios) ** 0.5:.4f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Many runs on a CPU.")
-    parser.add_argument("parts", nargs="+", choices=("cores", "engines", "stability", "lasso"))
+    parser.add_argument("parts", nargs="+", choices=("cores", "engines", "stability", "lasso", "real"))
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     print(f"onesfw {fw.__version__}, jax {jax.__version__}, scikit-learn {sklearn.__version__}")
@@ -181,7 +236,7 @@ def main() -> None:
         if part == "engines":
             engines()
         else:
-            {"cores": cores, "stability": stability, "lasso": lasso}[part](options.repeats)
+            {"cores": cores, "stability": stability, "lasso": lasso, "real": compared}[part](options.repeats)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,13 @@ def test_many_runs_lower_with_draws_from_outside():
     assert "grid_x = 16384" in text
 
 
+def test_a_product_lowers():
+    sets = fw.sets.Product({"slopes": fw.sets.L1Ball(1.0, shape=5), "level": fw.sets.Box(-1.0, 1.0, shape=())})
+    data = problem(5, "logistic", "L1Ball")[0].data
+    objective = fw.FiniteSum(lambda x, row: (row[0] @ x["slopes"] + x["level"] - row[1]) ** 2, data)
+    assert "__gpu$xla.gpu.triton" in lowered(objective, sets, fw.one_sfw())
+
+
 def test_what_triton_cannot_do_is_found_here():
     """Errors of both kinds: what has no padded form, and what Pallas cannot lower though the padded form has it."""
     objective, constraint = problem(5, "squared", "L1Ball")

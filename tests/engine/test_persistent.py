@@ -149,6 +149,18 @@ def test_the_kernel_follows_the_compiled_loop(monkeypatch):
     np.testing.assert_allclose(found.state.estimate.d, expected.state.estimate.d, atol=1e-5)
 
 
+def test_means_of_many_runs_agree(monkeypatch):
+    """Other seeds for either loop: the difference of the means against its standard error."""
+    objective, constraint = problem(5, "logistic", "L1Ball", n=40)
+    options = {"steps": 60, "replicates": 60, "algorithm": fw.one_sfw(schedule="paper")}
+    expected = run(monkeypatch, "xla", objective, constraint, key=1, **options).value
+    found = run(monkeypatch, "persistent", objective, constraint, key=2, **options)
+    assert found.kernel == "persistent"
+    error = np.sqrt((expected.var(ddof=1) + found.value.var(ddof=1)) / 60)
+    assert abs(found.value.mean() - expected.mean()) < 3 * error
+    assert error < 0.02 * expected.mean()
+
+
 def some(names, quick):
     """Cases of the kernel, each of which takes seconds to compile; the steps above have all of them."""
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]

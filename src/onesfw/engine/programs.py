@@ -21,7 +21,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from onesfw import trees
 from onesfw.algorithms import CONVEX
@@ -37,7 +37,7 @@ from onesfw.engine.compiled_loop import (
     streams,
 )
 from onesfw.engine.corrected_output import Corrected, Sizes, corrected_output, snapshot_space
-from onesfw.engine.devices import each_replicate, mesh_for, shardings
+from onesfw.engine.devices import each_replicate, mesh_for, shardings, shared_out
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
 from onesfw.estimators import Estimator, OneSample
@@ -292,7 +292,7 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     if together:
         chunk, measure = each_replicate(chunk, CHUNK_AXES, mesh), each_replicate(measure, MEASURE_AXES, mesh)
         correct = each_replicate(correct, CORRECT_AXES, mesh, few_corrected(trees.size_in_bytes(run.x0)))
-    program = kernel_program(run, cells, key) if mesh is None and kernel_wanted() else None
+    program = kernel_program(run, cells, key, mesh) if kernel_wanted() else None
     kernel = "persistent" if program else "xla"
     program = program or Program(chunk, *held, key, start, one, one, *inputs, places=shardings(mesh, CHUNK_AXES))
     where = shardings(mesh, MEASURE_AXES)
@@ -322,12 +322,14 @@ def kernel_wanted() -> bool:
     return choice == "persistent" or (choice == "" and jax.default_backend() == "gpu")
 
 
-def kernel_program(run: Run, cells: Gathered, key: Array) -> Program | None:
-    """The chunk as one persistent kernel for all runs, or None where something in it has no such form."""
+def kernel_program(run: Run, cells: Gathered, key: Array, mesh: Mesh | None) -> Program | None:
+    """The chunk as one persistent kernel for all runs of a device, or None where something in it has no such form."""
     try:
         with warnings.catch_warnings():  # of JAX 0.11 about Pallas' Triton, which is no matter of the user's
             warnings.simplefilter("ignore", DeprecationWarning)
-            return Program(*kernel_chunk(run, cells, key, jax.default_backend() != "gpu"))
+            chunk, *arguments = kernel_chunk(run, cells, key, jax.default_backend() != "gpu")
+            chunk = chunk if mesh is None else shared_out(chunk, CHUNK_AXES, mesh)
+            return Program(chunk, *arguments, places=shardings(mesh, CHUNK_AXES))
     except Exception as reason:  # whatever a compiler may say: the other loop does the same steps
         logger.debug("no persistent kernel: %s: %s", type(reason).__name__, reason)
         return None
