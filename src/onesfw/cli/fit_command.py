@@ -45,9 +45,10 @@ def fit_command(
     train: str = typer.Argument(
         ...,
         metavar="TRAIN",
-        help="The file to learn from; a folder, a quoted pattern or an address for several; - is the standard input.",
+        help="The file to learn from; a folder, a quoted pattern, an address, or several with commas; - is the "
+        "standard input.",
     ),
-    test: str = typer.Argument(None, metavar="TEST", help="A file to test on.", show_default=False),
+    test: str = typer.Argument(None, metavar="TEST", help="A file, or files, to test on.", show_default=False),
     loss: str = typer.Option(
         "logistic", metavar="NAME", help="logistic, squared_hinge, squared, huber, poisson.", rich_help_panel=MODEL
     ),
@@ -149,9 +150,10 @@ def fit_command(
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.linear import train as train_model
 
-            check_outputs(model, cache, [train, test])
+            sources, tests = listed(train), None if test is None else listed(test)
+            check_outputs(model, cache, [*sources, *(tests or ())])
             trained = train_model(
-                train, test=test, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
+                sources, test=tests, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
                 scale="auto" if scale is None else scale, polish=polish,
                 cache=cache, checkpoint=checkpoint, progress=not (quiet or as_json), buffer=buffer,
@@ -163,13 +165,18 @@ def fit_command(
         raise typer.Exit(show(trained, train, test, model, as_json))
 
 
-def check_outputs(model: Path | None, cache: Path | None, inputs: list[str | None]) -> None:
+def listed(paths: str) -> list[str]:
+    """Paths with commas between them; a file whose name has a comma is one."""
+    return [paths] if os.path.lexists(paths) else paths.split(",")
+
+
+def check_outputs(model: Path | None, cache: Path | None, inputs: list[str]) -> None:
     """Raise where the model cannot be written, or would overwrite another file of the call."""
     from onesfw.files import check_target
 
     if model is None:
         return
-    taken = {os.path.realpath(path): "the data" for path in inputs if path not in (None, "-") and path is not None}
+    taken = {os.path.realpath(path): "the data" for path in inputs if path != "-"}
     if cache is not None:
         taken[os.path.realpath(cache)] = "--cache"
     if os.path.realpath(model) in taken:
