@@ -33,11 +33,13 @@ from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.radius_folds import cross_validate
 from onesfw.sklearn import OneSFWClassifierCV, OneSFWRegressorCV
 
+SIZES = ((20, 50_000), (200, 20_000), (1_000, 5_000))  # d, and steps of a run
 
-def cores(repeats: int) -> None:
+
+def cores(repeats: int, sizes: tuple[tuple[int, int], ...] = SIZES) -> None:
     """The cost of a sweep over that of its runs one after another, divided by the cores."""
     count = len(os.sched_getaffinity(0))
-    for d, steps in ((20, 50_000), (200, 20_000), (1_000, 5_000)):
+    for d, steps in sizes:
         rows, labels = problem(d, 2_000, 0)
         objective = logistic(rows, labels)
         balls = [fw.sets.L1Ball(r, shape=d) for r in np.geomspace(0.5, 50, 6)]

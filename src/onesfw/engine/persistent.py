@@ -7,7 +7,6 @@ functions and for the same step numbers as in the compiled loop.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -243,5 +242,7 @@ class Kernel:
 
 def registers_of(var: core.Var) -> int:
     """How many registers hold an array in a kernel."""
-    aval = var.aval
-    return math.prod(padded_shape(aval.shape)) * max(1, aval.dtype.itemsize // 4)  # type: ignore[attr-defined]
+    total: int = max(1, var.aval.dtype.itemsize // 4)  # type: ignore[attr-defined]
+    for n in padded_shape(var.aval.shape):  # type: ignore[attr-defined]
+        total *= n
+    return total

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import jax
 
-from onesfw.trees import Array
+from onesfw.trees import Function
 
 
-def whole_call(function: Callable[..., Array]) -> Callable[..., Array]:
+def whole_call(function: Function) -> Function:
     """The function as a call under its full name, which `engine.padded` looks up: sorts have no form in a GPU kernel.
 
     Everywhere else the call is inlined.
     """
     function.__name__ = f"{function.__module__}.{function.__name__}"
-    called: Callable[..., Array] = jax.jit(function)
+    called: Function = jax.jit(function)
     return called
