@@ -1,14 +1,15 @@
 """Many runs on a CPU: what a sweep costs, and which engine serves cross-validation and stability selection.
 
-    ONESFW_DATA=… python benchmarks/sweeps.py cores engines stability lasso real
+    ONESFW_DATA=… python benchmarks/sweeps.py cores engines stability bounds lasso real
 
 `cores`: seconds of a sweep over radii × folds, and of the same runs by `minimize` one after another, in turn; compiled
 beforehand. `engines`: cross-validation of dense rows by `fw.sweep` and by the linear engine that OneSFWClassifierCV
 uses: seconds, the largest gap, and how far the validation losses are from those of models solved to 1e-9. `stability`:
 selections of half-samples by the linear engine, and by `fw.sweep` with the largest coefficients counted, against the
-known support. `lasso`: OneSFWRegressorCV against LassoCV. All of these on generated rows. `real`: both estimators
-against LassoCV and LogisticRegressionCV with its l1 penalty (liblinear), 20 penalties and the same number of folds, on
-real rows: the loss on halves of the rows that none of them saw, and seconds.
+known support. `bounds`: false selections on average, against the bound that was asked for. `lasso`: OneSFWRegressorCV
+against LassoCV. All of these on generated rows. `real`: both estimators against LassoCV and LogisticRegressionCV with
+its l1 penalty (liblinear), 20 penalties and the same number of folds, on real rows: the loss on halves of the rows that
+none of them saw, and seconds.
 """
 
 from __future__ import annotations
@@ -103,18 +104,47 @@ def engines() -> None:
         )
 
 
+def with_support(n: int, d: int, true: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of columns that are alike, targets, and the columns that they depend on."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, d)).astype(np.float32)
+    rows[:, 1:] += 0.5 * rows[:, :-1]
+    rows /= rows.std(axis=0)
+    support = rng.choice(d, true, replace=False)
+    y = (rows[:, support] @ rng.choice([-1.0, 1.0], true) + rng.normal(size=n)).astype(np.float32)
+    return rows, y - y.mean(), support
+
+
+def bounds(repeats: int) -> None:
+    """False selections on average against what is promised."""
+    n, d, true = 200, 200, 5
+    for promised in (0.5, 1.0, 3.0):
+        for assumption in ("none", "r_concave"):
+            lines = []
+            for seed in range(repeats):
+                rows, y, support = with_support(n, d, true, seed)
+                data = examples(rows, y.astype(np.float64), None, d, LOSSES["squared"])
+                found = stability_selection(
+                    Settings(d, "squared", intercept=ANYWHERE), data, key=seed, expected_false=promised,
+                    assumption=assumption, pairs=25,
+                )  # fmt: skip
+                right = len(np.intersect1d(found.stable, support))
+                lines.append((right, len(found.stable) - right))
+            right, false = np.array(lines, float).T
+            print(
+                f"at most {promised:g} false, {assumption}: {false.mean():.3f} ± "
+                f"{false.std(ddof=1) / len(false) ** 0.5:.3f} false, {right.mean():.2f} of {true} found, "
+                f"{repeats} sets of rows",
+                flush=True,
+            )
+
+
 def stability(repeats: int) -> None:
     """Selections with a known support, by either engine."""
     n, d, true = 200, 200, 5
     totals: dict[str, list[tuple[float, int, int]]] = {}
     for seed in range(repeats):
-        rng = np.random.default_rng(seed)
-        rows = rng.normal(size=(n, d)).astype(np.float32)
-        rows[:, 1:] += 0.5 * rows[:, :-1]
-        rows /= rows.std(axis=0)
-        support = rng.choice(d, true, replace=False)
-        y = (rows[:, support] @ rng.choice([-1.0, 1.0], true) + rng.normal(size=n)).astype(np.float32)
-        y -= y.mean()
+        rows, y, support = with_support(n, d, true, seed)
         data = examples(rows, y.astype(np.float64), None, d, LOSSES["squared"])
         begun = time.perf_counter()
         found = stability_selection(Settings(d, "squared", intercept=ANYWHERE), data, key=seed, n_jobs=-1)
@@ -230,7 +260,8 @@ def compared(repeats: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Many runs on a CPU.")
-    parser.add_argument("parts", nargs="+", choices=("cores", "engines", "stability", "lasso", "real"))
+    ways = {"cores": cores, "stability": stability, "bounds": bounds, "lasso": lasso, "real": compared}
+    parser.add_argument("parts", nargs="+", choices=(*ways, "engines"))
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     print(f"onesfw {fw.__version__}, jax {jax.__version__}, scikit-learn {sklearn.__version__}")
@@ -238,7 +269,7 @@ def main() -> None:
         if part == "engines":
             engines()
         else:
-            {"cores": cores, "stability": stability, "lasso": lasso, "real": compared}[part](options.repeats)
+            ways[part](options.repeats)
 
 
 if __name__ == "__main__":
