@@ -173,7 +173,7 @@ blocks.Input.blocks.__defaults__ = ((0, 0), "", 2000)
 checkpoint.INTERVAL = checkpoint.SHARE = 0.0
 onesfw.data.passes.KEPT = 0
 save = checkpoint.Checkpoint.save
-def slowly(self, *given):  # so that a run takes longer than it is let live
+def slowly(self, *given):  # so that most of a run is saves and the time between them
     save(self, *given)
     time.sleep(0.01)
 checkpoint.Checkpoint.save = slowly
@@ -219,14 +219,16 @@ def server():
 @pytest.mark.parametrize("cached", [False, True])
 def test_sigkill_at_any_moment_changes_nothing(cached, server, files, tmp_path):
     arguments = ["fit", files / "train.svm", "--radius", 5, "--passes", 30, "--buffer", 100]
-    server.start(*arguments, "--model", tmp_path / "whole")
+    begun = time.monotonic()
+    server.start(*arguments, "--checkpoint", tmp_path / "alone", "--model", tmp_path / "whole")
     assert server.ended() == 0
+    lasted = time.monotonic() - begun
     arguments += ["--checkpoint", tmp_path / "run", "--model", tmp_path / "m"]
     arguments += ["--cache", tmp_path / "rows"] if cached else []
     rng, killed = random.Random(0), 0
     for _ in range(10):
         pid = server.start(*arguments)
-        time.sleep(rng.uniform(0.1, 1.2))
+        time.sleep(rng.uniform(0.05, 0.25) * lasted)
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         ending = server.ended()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,11 +96,16 @@ def complete_command(
     with sentences(traceback, complete_command, **SPELLING):
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.arguments import whole_number
+            from onesfw.cli.output import check_outputs
             from onesfw.lowrank import Columns, complete_file
             from onesfw.lowrank.rating_files import read_users
+            from onesfw.results.pictures import picture_ending
 
             whole_number(k, "k", 1)
-            check_outputs(model, plot, out if recommend is not None else None, [ratings, test, recommend])
+            if plot is not None:
+                picture_ending(plot)
+            given = [path for path in (ratings, test, recommend) if path not in (None, "-", "all")]
+            check_outputs({"--model": model, "--plot": plot, "--out": None if recommend is None else out}, given)
             columns = Columns(user, item, rating, form, delimiter, not no_header, skip_bad)
             everyone = recommend is None or recommend == "all"
             names = None if everyone else read_users(recommend, user)  # before any work
@@ -112,24 +116,6 @@ def complete_command(
             )  # fmt: skip
         wish = None if recommend is None else (names, out)
         raise typer.Exit(show(done, ratings, columns, model, plot, wish, k, as_json))
-
-
-def check_outputs(model: Path | None, plot: Path | None, out: Path | None, inputs: list[str | None]) -> None:
-    """Raise where a file cannot be written, or would overwrite another of the call."""
-    from onesfw.files import check_target
-    from onesfw.results.pictures import picture_ending
-
-    taken = {os.path.realpath(path): "the data" for path in inputs if path is not None and path != "-"}
-    for option, path in (("--model", model), ("--plot", plot), ("--out", out)):
-        if path is None:
-            continue
-        place = os.path.realpath(path)
-        if place in taken:
-            raise ValueError(f"{option} {path} would overwrite {taken[place]}; give another path")
-        taken[place] = option
-        check_target(path)
-    if plot is not None:
-        picture_ending(plot)
 
 
 def show(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,9 +146,10 @@ def fit_command(
     """Train a linear model under a norm constraint, one row at a time: a table of loss, accuracy, AUC and norm."""
     with sentences(traceback, fit_command, **SPELLING):
         with contextlib.redirect_stdout(sys.stderr):
+            from onesfw.cli.output import check_outputs, files_of
             from onesfw.linear import train as train_model
 
-            check_outputs(model, cache, [train, test])
+            check_outputs({"--cache": cache, "--model": model}, files_of(train, test))
             trained = train_model(
                 train, test=test, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
@@ -161,20 +161,6 @@ def fit_command(
                 float64=float64, skip_bad=skip_bad,
             )  # fmt: skip
         raise typer.Exit(show(trained, train, test, model, as_json))
-
-
-def check_outputs(model: Path | None, cache: Path | None, inputs: list[str | None]) -> None:
-    """Raise where the model cannot be written, or would overwrite another file of the call."""
-    from onesfw.files import check_target
-
-    if model is None:
-        return
-    taken = {os.path.realpath(path): "the data" for path in inputs if path not in (None, "-") and path is not None}
-    if cache is not None:
-        taken[os.path.realpath(cache)] = "--cache"
-    if os.path.realpath(model) in taken:
-        raise ValueError(f"--model {model} would overwrite {taken[os.path.realpath(model)]}; give another path")
-    check_target(model)
 
 
 def show(trained: LinearModel, train: str, test: str | None, path: Path | None, as_json: bool) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +104,9 @@ def select_command(
     spelling = {"probability": "--probability", "header": "--no-header"}
     with sentences(traceback, select_command, **spelling), interruptible():
         with contextlib.redirect_stdout(sys.stderr):
+            from onesfw.cli.output import check_outputs
+            from onesfw.data.table_rows import row_ending
+            from onesfw.results.pictures import picture_ending
             from onesfw.submodular.from_files import select_nodes, select_rows
 
             table_only = {
@@ -114,7 +116,11 @@ def select_command(
             graph_only = {"--probability": chance, "--directed": directed or None}
             check_options(table_only if influence else graph_only, influence)
             read = [data, Path(groups)] if influence and groups else [data]
-            check_outputs(read, out, plot)
+            if plot is not None:
+                picture_ending(plot)
+            if out is not None:
+                row_ending(out)
+            check_outputs({"--out": out, "--plot": plot}, read)
             if influence:
                 result = select_nodes(
                     data, k, probability="weighted-cascade" if chance is None else chance, directed=directed,
@@ -153,26 +159,6 @@ def check_options(others: dict[str, Any], influence: bool) -> None:
         if value is not None:
             kind, remedy = ("tables", "leave it out with") if influence else ("graphs", "it goes with")
             raise ValueError(f"{option} is for {kind}; {remedy} --influence")
-
-
-def check_outputs(read: list[Path], out: Path | None, plot: Path | None) -> None:
-    """Raise a sentence where a file cannot be written, or would overwrite what is read, before a run is spent on it."""
-    from onesfw.data.table_rows import row_ending
-    from onesfw.files import check_target
-    from onesfw.results.pictures import picture_ending
-
-    if plot is not None:
-        picture_ending(plot)
-    if out is not None:
-        row_ending(out)
-    taken = {os.path.realpath(path): "what is read" for path in read}
-    for option, path in (("--out", out), ("--plot", plot)):
-        if path is not None:
-            place = os.path.realpath(path)
-            if place in taken:
-                raise ValueError(f"{option} {path} would overwrite {taken[place]}; give another path")
-            taken[place] = option
-            check_target(path)
 
 
 def show(result: Selection, name: str, out: Path | None, plot: Path | None, as_json: bool, quiet: bool) -> int:

@@ -64,18 +64,17 @@ class Outputs:
     as_json: bool
     quiet: bool
 
-    def check(self) -> None:
+    def check(self, problem: str) -> None:
         """Raise a sentence where a file cannot be written, before a run is spent on it."""
-        from onesfw.files import check_target
+        from onesfw.cli.output import check_outputs
         from onesfw.results.pictures import picture_ending
 
         if self.plot is not None:
             picture_ending(self.plot)
         if self.out is not None and self.out.suffix.lower() != ".csv":
             raise ValueError(f"--out {self.out} must end in .csv: it is a table of x's entries")
-        for path in (self.plot, self.save, self.out):
-            if path is not None:
-                check_target(path)
+        source = problem.partition(".py:")[0].removesuffix(".py") + ".py"  # where it is no file, nothing is named so
+        check_outputs({"--plot": self.plot, "--save": self.save, "--out": self.out}, [source])
 
 
 def solve_command(
@@ -114,7 +113,7 @@ def solve_command(
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw import zoo
 
-            outputs.check()
+            outputs.check(problem)
             found = zoo.find(problem)
             result = found.over(set_name, radius).run(
                 steps=steps, algorithm=algorithm, setting=setting, float64=float64, key=key,

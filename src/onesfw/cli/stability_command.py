@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,9 +139,13 @@ def stability_command(
     """Select the columns that matter whatever half of the rows is looked at, with a bound on false selections."""
     with sentences(traceback, stability_command, **SPELLING), interruptible("nothing was selected"):
         with contextlib.redirect_stdout(sys.stderr):
+            from onesfw.cli.output import check_outputs, files_of
             from onesfw.linear.column_selection import select_columns
+            from onesfw.results.pictures import picture_ending
 
-            check_outputs(data, plot, save)
+            if plot is not None:
+                picture_ending(plot)
+            check_outputs({"--plot": plot, "--save": save}, files_of(data))
             found = select_columns(
                 data, target=target, loss=loss, constraint=set_name, radii=radii, threshold=threshold,
                 expected_false=expected_false, assumption=assumption, pairs=pairs, columns=listed(columns) or None,
@@ -152,23 +155,6 @@ def stability_command(
             )  # fmt: skip
         code = show(found, data, plot, save, as_json)
     raise typer.Exit(code)
-
-
-def check_outputs(data: str, plot: Path | None, save: Path | None) -> None:
-    """Raise where a file cannot be written, or would overwrite another of the call."""
-    from onesfw.files import check_target
-    from onesfw.results.pictures import picture_ending
-
-    if plot is not None:
-        picture_ending(plot)
-    taken = {} if data == "-" else {os.path.realpath(data): "the data"}
-    for option, path in (("--plot", plot), ("--save", save)):
-        if path is not None:
-            place = os.path.realpath(path)
-            if place in taken:
-                raise ValueError(f"{option} {path} would overwrite {taken[place]}; give another path")
-            taken[place] = option
-            check_target(path)
 
 
 def show(found: Stability, data: str, plot: Path | None, save: Path | None, as_json: bool) -> int:

@@ -18,7 +18,7 @@ from onesfw.linear.constraints import CONSTRAINTS
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.scores import Scores
 from onesfw.results.pictures import BLUE, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.show import Sheet, Shown, axes_of, loaded
 from onesfw.trees import HostArray, Json, Rows
 
 if TYPE_CHECKING:
@@ -300,10 +300,7 @@ class LinearModel(Shown):
             ValueError: for a damaged or foreign file.
         """
         content, tensors = read_tensors(path, FORMAT, VERSION, "model")
-        try:
-            return decode(content, tensors)
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-            raise ValueError(f"{path} is not a model of this version of onesfw: its fields do not fit") from error
+        return loaded(path, "model", lambda: decode(content, tensors))
 
 
 def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:

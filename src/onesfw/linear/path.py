@@ -32,7 +32,7 @@ from onesfw.linear.team import Team, some
 from onesfw.linear.training import Budget, fit_in_memory, learn_passes
 from onesfw.progress import ProgressBar
 from onesfw.results.pictures import BLUE, GREY, VERMILION, log_radii, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.show import Sheet, Shown, axes_of, loaded
 from onesfw.trees import HostArray, Rows
 
 if TYPE_CHECKING:
@@ -181,13 +181,20 @@ class RadiusPath(Shown):
             ValueError: for a damaged or foreign file.
         """
         content, tensors = read_tensors(path, FORMAT, VERSION, "path of radii")
-        try:
+
+        def build() -> RadiusPath:
             coefs = scipy.sparse.csr_array(
                 tuple(tensors[f"coefs.{name}"] for name in ("data", "indices", "indptr")), shape=tuple(content["shape"])
             )
-            return cls(Settings(**content["settings"]), **{name: tensors[name] for name in ARRAYS}, coefs=coefs)
-        except (KeyError, ValueError, TypeError) as error:
-            raise ValueError(f"{path} is not a path of this version of onesfw: its fields do not fit") from error
+            check_indices(coefs, "coefs")
+            arrays = {name: tensors[name] for name in ARRAYS}
+            lengths = {len(array) for array in arrays.values()} | {coefs.shape[0]}
+            settings = Settings(**content["settings"])
+            if len(lengths) > 1 or not np.isfinite(coefs.data).all() or coefs.shape[1] != settings.n_features:
+                raise ValueError("arrays")
+            return cls(settings, **arrays, coefs=coefs)
+
+        return loaded(path, "path of radii", build)
 
 
 def radius_path(

@@ -24,7 +24,7 @@ from onesfw.linear.profile import loss_units
 from onesfw.linear.radii import part, solve_radii
 from onesfw.progress import ProgressBar
 from onesfw.results.pictures import GREY, log_radii, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.show import Sheet, Shown, axes_of, loaded
 from onesfw.trees import HostArray
 
 if TYPE_CHECKING:
@@ -195,13 +195,14 @@ class Stability(Shown):
             ValueError: for a damaged or foreign file.
         """
         content, tensors = read_tensors(path, FORMAT, VERSION, "stability selection")
-        try:
+
+        def build() -> Stability:
             names = content.pop("names")
             found = cls(tensors["radii"], tensors["probabilities"], **content, names=names and tuple(names))
             found.check()
-        except (KeyError, ValueError, TypeError) as error:
-            raise ValueError(f"{path} is not a stability selection of this version of onesfw") from error
-        return found
+            return found
+
+        return loaded(path, "stability selection", build)
 
 
 def stability_selection(

@@ -284,7 +284,8 @@ def saves_in(checkpoint: str | os.PathLike[str] | None, plan: Plan, given: Tripl
     if not isinstance(checkpoint, str | os.PathLike):
         raise TypeError(f"{named('checkpoint')} must be the path of a folder, got {checkpoint!r}")
     data = digest(given.rows, given.cols, given.values, np.array(given.shape))
-    return Saves(Checkpoint(open_folder(os.fspath(checkpoint), {**plan.parts(), "values": data, "radius": radius})))
+    folder = open_folder(os.fspath(checkpoint), {**plan.parts(), "values": data, "radius": radius})
+    return Saves(Checkpoint(folder), given.shape)
 
 
 class Watch:

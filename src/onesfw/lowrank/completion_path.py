@@ -11,7 +11,7 @@ import numpy as np
 from onesfw.files import Tensors, read_tensors, write_tensors
 from onesfw.linear.losses import LOSSES
 from onesfw.results.pictures import BLUE, GREY, log_radii, picture_ending, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.show import Sheet, Shown, axes_of, loaded
 from onesfw.trees import HostArray, Json
 
 if TYPE_CHECKING:
@@ -172,7 +172,4 @@ class CompletionPath(Shown):
             ValueError: for a damaged or foreign file.
         """
         content, tensors = read_tensors(path, FORMAT, VERSION, "path of radii")
-        try:
-            return cls.unpack(content, "", tensors)
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path} is no path of this version of onesfw: its fields do not fit") from error
+        return loaded(path, "path of radii", lambda: cls.unpack(content, "", tensors))

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from scipy.special import expit
 
-from onesfw.arguments import named, whole_number
+from onesfw.arguments import named, number, whole_number
 from onesfw.data.labels import Label
 from onesfw.files import Tensors, read_tensors, write_tensors
 from onesfw.linear.losses import LOSSES
@@ -21,7 +21,7 @@ from onesfw.lowrank.entry_scores import EntryScores, entry_scores
 from onesfw.lowrank.factors import decompose
 from onesfw.lowrank.observed import ENTRY_LOSSES, check_values, indices, triplets
 from onesfw.results.pictures import BLUE, picture_ending, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.show import Sheet, Shown, axes_of, loaded
 from onesfw.trees import HostArray, Json, Rows
 
 if TYPE_CHECKING:
@@ -314,10 +314,7 @@ class LowRank(Shown):
             ValueError: for a damaged or foreign file.
         """
         content, tensors = read_tensors(path, FORMAT, VERSION, "low-rank model")
-        try:
-            return decode(content, tensors)
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-            raise ValueError(f"{path} is no low-rank model of this version of onesfw: its fields do not fit") from error
+        return loaded(path, "low-rank model", lambda: decode(content, tensors))
 
 
 class Rest:
@@ -352,6 +349,9 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
     if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in arrays.values()):
         raise ValueError("factors must be finite numbers")
     content = dict(content)
+    for name in ("mean", "radius", "value", "delta", "gap"):
+        if name != "gap" or content[name] is not None:
+            content[name] = number(content[name], name, -np.inf)
     if content["loss"] not in (*ENTRY_LOSSES, OWN) or content["status"] not in ENDINGS:
         raise ValueError("an unknown loss or status")
     low, high = content.pop("bounds")

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from onesfw.files import Tensors, read_tensors, write_tensors
+from onesfw.results.show import loaded
 from onesfw.results.status import Status
 from onesfw.results.trace import TRACE_FIELDS, Trace
 from onesfw.trees import Tree
@@ -52,10 +53,7 @@ def read_result(path: str | Path, kind: type[Kind]) -> Kind:
     A missing path raises FileNotFoundError, a folder IsADirectoryError, and a damaged or foreign file ValueError.
     """
     content, tensors = read_tensors(path, FORMAT, VERSION, "result")
-    try:
-        return kind(**decode_result(content, tensors))
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a saved result of this version of onesfw: its fields do not fit") from error
+    return loaded(path, "result", lambda: kind(**decode_result(content, tensors)))
 
 
 def decode_result(content: dict[str, Any], tensors: Tensors) -> dict[str, Any]:

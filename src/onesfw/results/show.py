@@ -10,22 +10,23 @@ import abc
 import base64
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
-__all__ = ["Sheet", "Shown", "as_html", "as_text", "axes_of", "boxed", "grid", "lines", "markdown"]
+__all__ = ["Sheet", "Shown", "as_html", "as_text", "axes_of", "boxed", "grid", "lines", "loaded", "markdown"]
 
 WIDTH = 100  # of a printed table, at most
 MOST_TITLE = 78  # a longer title is wrapped at the table's width
 PICTURE_DPI = 60  # of the small picture in a notebook
 GAP = 2  # blanks between columns
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,33 @@ class Shown(abc.ABC):
         """The table with a small picture beside it, as notebooks ask for it."""
         sheet = self.sheet()
         return as_html(sheet.title, sheet.columns, sheet.rows, self.plot(), sheet.note, words=sheet.words)
+
+
+def loaded(path: str | Path, noun: str, build: Callable[[], Kind]) -> Kind:
+    """What the fields of a file make, where it can be printed: a right checksum does not say that they fit.
+
+    Args:
+        path: of the file, for the error.
+        noun: what was saved there, likewise.
+        build: makes it of the fields.
+
+    Returns:
+        What was built.
+
+    Raises:
+        ValueError: where it cannot be built, or not be printed.
+
+    Example:
+        >>> from onesfw.results.show import loaded
+        >>> loaded("m.safetensors", "number", lambda: int("3"))
+        3
+    """
+    try:
+        found = build()
+        str(found)
+    except Exception as error:  # forged fields may raise anything
+        raise ValueError(f"{path} is not a saved {noun} of this version of onesfw: its fields do not fit") from error
+    return found
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:

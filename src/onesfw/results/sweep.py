@@ -11,7 +11,7 @@ import numpy as np
 from onesfw.files import Tensors, read_tensors, write_tensors
 from onesfw.results.pictures import BLUE, VERMILION, log_radii, save_figure, styled
 from onesfw.results.result_file import decode_tree, encode_tree
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.show import Sheet, Shown, axes_of, loaded
 from onesfw.results.status import Status
 from onesfw.trees import Floats, HostArray, Json, Tree
 
@@ -234,13 +234,15 @@ class Sweep(Shown):
     def load(cls, path: str | Path) -> Self:
         """Read a saved sweep; a damaged or foreign file raises a ValueError and executes nothing."""
         content, tensors = read_tensors(path, FORMAT, VERSION, "sweep")
-        try:
+
+        def build() -> Self:
             x = decode_tree(content.pop("x"), tensors)
             fields: dict[str, Json] = {name: tensors[name] for name in (*MEASURES, "status", "at", "steps")}
             found = cls(x=x, **fields, **content)
             places = found.status.min() >= 0 and found.status.max() < len(STATUSES)
-            if found.value.ndim != 3 or len(found.at) != len(found.value) or not places:
+            shapes = {getattr(found, name).shape for name in (*MEASURES, "status", "steps")}
+            if len(shapes) > 1 or found.value.ndim != 3 or len(found.at) != len(found.value) or not places:
                 raise ValueError("shapes")
-        except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{path} is not a saved sweep of this version of onesfw: its fields do not fit") from error
-        return found
+            return found
+
+        return loaded(path, "sweep", build)

@@ -13,7 +13,7 @@ from onesfw.data.table_rows import LeftOut, Rows, pack_rows, row_ending, unpack_
 from onesfw.files import Tensors, read_tensors, whole_file, write_tensors
 from onesfw.results.pictures import BLUE, GREY, VERMILION, picture_ending, save_figure, styled
 from onesfw.results.result_file import decode, encode
-from onesfw.results.show import Sheet, Shown
+from onesfw.results.show import Sheet, Shown, loaded
 from onesfw.results.trace import TRACE_FIELDS, Trace
 from onesfw.trees import HostArray, Json
 
@@ -204,12 +204,7 @@ class Selection(Shown):
             ValueError: where it is damaged, or no saved selection.
         """
         content, tensors = read_tensors(path, FORMAT, VERSION, "selection")
-        try:
-            return Selection(**decoded(content, tensors))
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{path} is not a saved selection of this version of onesfw: its fields do not fit"
-            ) from error
+        return loaded(path, "selection", lambda: Selection(**decoded(content, tensors)))
 
 
 def decoded(content: dict[str, Json], tensors: Tensors) -> dict[str, Json]:
