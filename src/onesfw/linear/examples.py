@@ -90,12 +90,12 @@ def examples(
         if dense.ndim != 2:
             raise ValueError(f"rows must be a matrix, one row an example, got an array of shape {dense.shape}")
         rows = scipy.sparse.csr_array(dense)
+    check_indices(rows, "rows")
     matrix = rows.tocsr()
     if matrix.shape[1] != n_features:
         raise ValueError(f"rows must have {n_features:,} columns, got {matrix.shape[1]:,}")
     if n_features > np.iinfo(np.int32).max:
         raise ValueError(f"rows must have at most {np.iinfo(np.int32).max:,} columns; hash the features to fewer")
-    check_indices(matrix, "rows")
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

@@ -413,9 +413,8 @@ def started_at(first: Team, settings: Settings, t0: int) -> Start:
 def split(X: Rows, y: Rows, validation: Rows, loss: str, rng: np.random.Generator) -> tuple[Examples, Examples]:
     """(training rows, validation rows), with labels turned into −1 and +1."""
     function, y = LOSSES[loss], np.asarray(y)
+    check_indices(X, "X")
     matrix = X.tocsr() if scipy.sparse.issparse(X) else np.asarray(X)
-    if scipy.sparse.issparse(X):
-        check_indices(matrix, "X")
     if matrix.ndim != 2 or y.ndim != 1 or matrix.shape[0] != len(y):
         raise ValueError(
             f"X must be a matrix with one row for each of the {y.size:,} targets, got shape {matrix.shape}"
