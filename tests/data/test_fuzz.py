@@ -89,7 +89,8 @@ def test_cases_of_the_fuzzer():
     assert not campaign.failures, "\n".join(f"{f.case}, {f.reader}: {f.why}: {f.data!r}" for f in campaign.failures)
     assert campaign.counts.total() == CASES
     for reader in READERS:
-        assert campaign.counts[f"{reader.name}: read"] > 0, reader.name
+        if not reader.name.startswith("forged"):  # that one of these makes sense is luck
+            assert campaign.counts[f"{reader.name}: read"] > 0, reader.name
         assert campaign.counts[f"{reader.name}: refused"] > 0, reader.name
 
 
