@@ -104,7 +104,7 @@ def examples(
     values = matrix.data if matrix.data.dtype == np.float32 else np.asarray(matrix.data, np.float64)
     if not np.isfinite(values).all():
         raise ValueError("rows must be finite: replace NaN and infinity before training")
-    if values.size and max(values.max(), -values.min()) > LARGEST:
+    if values.size and float(max(values.max(), -values.min())) > LARGEST:
         raise ValueError(f"rows must hold no numbers beyond {LARGEST:g}: scale the columns")
     targets = check_targets(targets, matrix.shape[0], loss, labels)
     indices = np.ascontiguousarray(matrix.indices, np.int32).view(np.uint32)
