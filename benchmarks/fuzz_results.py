@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-import importlib
 import json
 import random
 from collections.abc import Callable
@@ -76,27 +76,16 @@ def a_completion_path() -> Any:
     return made("matrix").path
 
 
-KINDS: dict[str, tuple[Callable[[], Any], str, str]] = {
-    "result": (a_result, "onesfw.results.result_file", "onesfw.results.result:Result"),
-    "sweep": (a_sweep, "onesfw.results.sweep", "onesfw.results.sweep:Sweep"),
-    "path": (a_path, "onesfw.linear.path", "onesfw.linear.path:RadiusPath"),
-    "stability": (a_stability, "onesfw.linear.stability", "onesfw.linear.stability:Stability"),
-    "selection": (a_selection, "onesfw.submodular.selection", "onesfw.submodular.selection:Selection"),
-    "matrix": (a_matrix, "onesfw.lowrank.low_rank", "onesfw.lowrank.low_rank:LowRank"),
-    "matrix path": (a_completion_path, "onesfw.lowrank.completion_path", "onesfw.lowrank:CompletionPath"),
+KINDS: dict[str, Callable[[], Any]] = {
+    "result": a_result, "sweep": a_sweep, "path": a_path, "stability": a_stability, "selection": a_selection,
+    "matrix": a_matrix, "matrix path": a_completion_path,
 }  # fmt: skip
 
 
 @functools.cache
 def made(kind: str) -> Any:
     """An object of a kind, made once."""
-    return KINDS[kind][0]()
-
-
-def load(kind: str, path: Path) -> Any:
-    """What the loader of a kind makes of a file."""
-    module, _, name = KINDS[kind][2].partition(":")
-    return getattr(importlib.import_module(module), name).load(path)
+    return KINDS[kind]()
 
 
 class Saved(Reader):
@@ -114,7 +103,7 @@ class Saved(Reader):
 
     def read(self, path: Path) -> Any:
         again = path.with_name("again")
-        load(self.kind, path).save(again)
+        type(made(self.kind)).load(path).save(again)
         data = again.read_bytes()
         return json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["sha256"]
 
@@ -129,17 +118,15 @@ class Forged(Saved):
         self.name = f"forged {kind}"
 
     def make(self, rng: random.Random, folder: Path) -> bytes:
-        from onesfw.files import read_tensors, write_tensors
+        from onesfw.files import write_tensors
 
-        module = importlib.import_module(KINDS[self.kind][1])
-        super().make(rng, folder)
-        content, tensors = read_tensors(folder / "made", module.FORMAT, module.VERSION, self.kind)
+        content, tensors = copy.deepcopy(made(self.kind).pack())
         forge(rng, content, tensors)
-        write_tensors(folder / "made", module.FORMAT, module.VERSION, content, tensors)
+        write_tensors(folder / "made", *made(self.kind).file_kind[:2], content, tensors)
         return (folder / "made").read_bytes()
 
     def read(self, path: Path) -> Any:
-        found = load(self.kind, path)
+        found = type(made(self.kind)).load(path)
         try:
             table = str(found)
             if self.kind == "matrix":

@@ -46,9 +46,7 @@ def cluster():
     """A Dask cluster of two processes on this machine's loopback."""
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", worker_dashboard_address=None
-        ) as local,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1") as local,
         distributed.Client(local) as client,
     ):
         yield client

@@ -189,9 +189,7 @@ def test_dask_workers_that_are_killed_change_nothing(folder, monkeypatch, kills)
     expected = train(folder, **options)
     do_round, victims = rounds.do_round, []
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", worker_dashboard_address=None
-        ) as local,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1") as local,
         distributed.Client(local),
         joblib.parallel_config(backend="dask"),
     ):

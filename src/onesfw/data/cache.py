@@ -20,6 +20,7 @@ import numpy as np
 from onesfw.arguments import named
 from onesfw.data.batch import csr
 from onesfw.data.chunks import Chunk
+from onesfw.data.data_warning import warn
 from onesfw.data.prepare import Prepared
 from onesfw.data.sources import check_indices
 from onesfw.files import check_target
@@ -188,6 +189,19 @@ class RowCache:
     def differences(self, about: dict[str, str]) -> list[str]:
         """What this cache was written with and the present run is not."""
         return [name for name in {**self.about, **about} if self.about.get(name) != about.get(name)]
+
+
+def usable_cache(path: Path, about: dict[str, str], repeatable: bool = True) -> RowCache | None:
+    """The cache, if it is there and of these very rows, read in this very way; rows of a stream are never known."""
+    refuse_stranger(path)
+    if not repeatable or not path.exists() or not path.stat().st_size:
+        return None
+    cache = RowCache(path)
+    different = cache.differences(about)
+    if different:
+        warn(f"the cache {path} was written with another {', '.join(map(named, different))}, and is written anew")
+        return None
+    return cache
 
 
 def refuse_stranger(path: Path) -> None:

@@ -14,12 +14,12 @@ import numpy as np
 
 from onesfw.arguments import named
 from onesfw.data.batch import unit_rows
+from onesfw.data.data_warning import warn_skipped
 from onesfw.data.labels import Targets
 from onesfw.data.prepare import Prepared, ReadOptions, Source, inputs_of, open_table, reopen
 from onesfw.data.sources import Blocks, RowsFrom, as_input
 from onesfw.files import whole_file
 from onesfw.linear.model import LinearModel
-from onesfw.linear.notices import tell_skipped
 from onesfw.linear.scores import Counting, Scores
 from onesfw.trees import HostArray, Json
 from onesfw.trees import Rows as RowsLike
@@ -44,7 +44,7 @@ def score(model: LinearModel, source: RowsFrom, options: ReadOptions) -> Scores:
         counting.count(model_margins(model, rows), values)
     if not counting.rows:
         raise ValueError(f"{source.name} holds no rows to test on")
-    tell_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
+    warn_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
     return counting.scores(opened.bad.count)
 
 
@@ -165,7 +165,7 @@ def predict(
 
 def finished(counting: Counting | None, opened: Source) -> Scores | None:
     """The scores, where there are some; rows that were left out are told of."""
-    tell_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
+    warn_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
     return None if counting is None or not counting.rows else counting.scores(opened.bad.count)
 
 
