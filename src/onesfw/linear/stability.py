@@ -163,6 +163,7 @@ class Stability(Shown):
 
     def check(self) -> None:
         """Raise ValueError or TypeError where the fields of a file make no sense."""
+        super().check()
         rows, width = self.probabilities.shape
         sound = rows == len(rising(self.radii.tolist(), 1.0)) and self.probabilities.min() >= 0
         if not sound or not self.probabilities.max() <= 1 or len(self.names or range(width)) != width:
@@ -179,9 +180,7 @@ class Stability(Shown):
     def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
         """The selection that a file holds, whose fields must make sense."""
         names = content.pop("names")
-        found = cls(tensors["radii"], tensors["probabilities"], **content, names=names and tuple(names))
-        found.check()
-        return found
+        return cls(tensors["radii"], tensors["probabilities"], **content, names=names and tuple(names))
 
 
 def stability_selection(

@@ -38,7 +38,8 @@ class Saves:
         for point in [*points, *(stage.point for stage in stages)]:
             check_point(point, self.shape)
         for stage in stages:
-            if stage.start is not None and not (stage.start.ndim == 1 and np.isfinite(stage.start).all()):
+            start = stage.start
+            if start is not None and not (start.shape in [(n,) for n in self.shape] and np.isfinite(start).all()):
                 raise ValueError("a vector")
             if not 0 < stage.drop < 1 or np.isnan(stage.before):
                 raise ValueError("a stage")
