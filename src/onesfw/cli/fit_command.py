@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,9 +45,10 @@ def fit_command(
     train: str = typer.Argument(
         ...,
         metavar="TRAIN",
-        help="The file to learn from; a folder, a quoted pattern or an address for several; - is the standard input.",
+        help="The file to learn from; a folder, a quoted pattern, an address, or several with commas; - is the "
+        "standard input.",
     ),
-    test: str = typer.Argument(None, metavar="TEST", help="A file to test on.", show_default=False),
+    test: str = typer.Argument(None, metavar="TEST", help="A file, or files, to test on.", show_default=False),
     loss: str = typer.Option(
         "logistic", metavar="NAME", help="logistic, squared_hinge, squared, huber, poisson.", rich_help_panel=MODEL
     ),
@@ -149,9 +151,10 @@ def fit_command(
             from onesfw.cli.output import check_outputs, files_of
             from onesfw.linear import train as train_model
 
-            check_outputs({"--cache": cache, "--model": model}, files_of(train, test))
+            sources, tests = listed(train), None if test is None else listed(test)
+            check_outputs({"--cache": cache, "--model": model}, files_of(*sources, *(tests or ())))
             trained = train_model(
-                train, test=test, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
+                sources, test=tests, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
                 scale="auto" if scale is None else scale, polish=polish,
                 cache=cache, checkpoint=checkpoint, progress=not (quiet or as_json), buffer=buffer,
@@ -161,6 +164,11 @@ def fit_command(
                 float64=float64, skip_bad=skip_bad,
             )  # fmt: skip
         raise typer.Exit(show(trained, train, test, model, as_json))
+
+
+def listed(paths: str) -> list[str]:
+    """Paths with commas between them; a file whose name has a comma is one."""
+    return [paths] if os.path.lexists(paths) else paths.split(",")
 
 
 def show(trained: LinearModel, train: str, test: str | None, path: Path | None, as_json: bool) -> int:

@@ -85,7 +85,7 @@ def read_footer(part: Input) -> Footer:
     if len(set(names)) < len(names):
         raise ValueError(f"{part.name} has two columns {twice(names)!r}; rename one")
     found = [about.row_group(number) for number in range(about.num_row_groups)]
-    constants = {name: value for name, value in part.constants.items() if name not in names}
+    constants = {name: part.constants[name] for name in part.constants if name in part.varying and name not in names}
     return Footer(schema, constants, tuple((group.num_rows, group.total_byte_size) for group in found))
 
 

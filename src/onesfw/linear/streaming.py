@@ -335,20 +335,25 @@ def run_shards(
         prepared, shards = deal(rows, options, split, plan.key, plan.buffer)
         settings = plan.settings(prepared.encoding.n_features, prepared.labels)
         check_memory(settings.n_features, 16 * settings.models)
+        scales = chosen_scales(shards[0].whole(settings)[0](), plan.scale)
+        shards = shards if scales is None else [shard.scaled(scales) for shard in shards]
+        check = rows.check if isinstance(rows, Files) else lambda: None
         compiling = Learner(settings).compile(prepared.encoding.dtype)
-        done = learn_shards(settings, shards, split, plan.passes, saves, interrupted.is_set, bar.report)
+        done = learn_shards(settings, shards, split, plan.passes, saves, interrupted.is_set, bar.report, check)
     if not done.state.step:
         raise KeyboardInterrupt("interrupted before a row was learnt")
     several, state = settings.models > 1, done.state
+    coefs = state.coefs if scales is None else state.coefs / scales
     size = sum(shard.rows for shard in shards)
     model = LinearModel(
-        state.coefs if several else state.coefs[0],
+        coefs if several else coefs[0],
         state.intercepts if several else float(state.intercepts[0]),
         plan.loss, plan.constraint, plan.radius, prepared.labels, plan.delta, prepared.encoding, package_versions(),
         Training(
             size, done.rows // size, done.rows, 0, None, plan.schedule, plan.key, done.seconds,
             compile_seconds=compiling, finished=done.finished,
         ),
+        scale=scales,
     )  # fmt: skip
     if not done.finished:
         return model
