@@ -10,6 +10,7 @@ import gzip
 import io
 import random
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ def rows_of(path: Path, **given: Any) -> list[Any]:
     from onesfw.data.blocks import Input
     from onesfw.data.prepare import prepare
 
-    _, source = prepare(Input(str(path)), options(**given))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*looks like an identifier")  # which is told, and read
+        _, source = prepare(Input(str(path)), options(**given))
     found = []
     for batch in source.batches():
         rows = batch.rows

@@ -194,3 +194,18 @@ def test_forged_saves_are_refused_by_name(name, tmp_path):
         assert outcome != "failure", (name, seed, why)
         outcomes.add(outcome)
     assert "refused" in outcomes, name
+
+
+def test_a_training_of_one_radius_that_goes_on_with_several_is_refused(tmp_path):
+    """Found by the fuzzer: a KeyError of what the comparison of radii saves."""
+    import random
+
+    from onesfw.engine.checkpoint import FORMAT, VERSION
+    from onesfw.files import read_tensors, write_tensors
+
+    reader = BY_NAME["forged training"]
+    reader.make(random.Random(0), tmp_path)
+    content, tensors = read_tensors(reader.damaged, FORMAT, VERSION, "checkpoint")
+    write_tensors(tmp_path / "made", FORMAT, VERSION, content | {"radii": [1.0, 2.0]}, tensors)
+    data = (tmp_path / "made").read_bytes()
+    assert fuzz.tried(reader, data, data, tmp_path)[0] == "refused"

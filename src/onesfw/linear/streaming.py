@@ -259,7 +259,7 @@ def run(
                 raise saves.damaged()
         try:
             learner = learner_for(settings, candidates, None if decided is None else tensors)
-        except ValueError as error:
+        except (KeyError, IndexError, ValueError) as error:
             raise (error if saves is None else saves.damaged()) from error
         compiling = learner.compile(passes.prepared.encoding.dtype)
 
