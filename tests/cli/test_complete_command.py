@@ -139,7 +139,7 @@ def test_mistakes_name_the_option(files, change, message):
 def test_outputs_overwrite_no_input(files):
     done = call(files / "train.csv", *COLUMNS, "--model", files / "train.csv")
     assert done.exit_code == 2
-    assert "would overwrite what is read" in done.stderr
+    assert "would overwrite the data" in done.stderr
 
 
 def test_what_does_not_fit_in_memory_is_refused(files, monkeypatch):

@@ -23,7 +23,7 @@ def test_nothing_is_written_where_the_input_is_bad(table, tmp_path):
     assert "NaN" in complaint(bad, "--k", 1, "--out", out)
     assert out.read_text() == "precious"
     before = table.read_text()
-    assert "would overwrite what is read" in complaint(table, "--k", 1, "--out", table)
+    assert "would overwrite the data" in complaint(table, "--k", 1, "--out", table)
     assert table.read_text() == before
 
 

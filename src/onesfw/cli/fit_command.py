@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import INTERRUPTED, MISTAKE, say, sentence, sentences
-from onesfw.cli.solve_command import whole
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, readable_errors, say
+from onesfw.cli.option_values import listed_paths, whole
+from onesfw.cli.output import check_outputs, files_of, print_written, write_outputs
 
 if TYPE_CHECKING:
     from onesfw.linear.model import LinearModel
@@ -146,13 +146,12 @@ def fit_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from.", rich_help_panel=SHOW),
 ) -> None:
     """Train a linear model under a norm constraint, one row at a time: a table of loss, accuracy, AUC and norm."""
-    with sentences(traceback, fit_command, **SPELLING):
+    with readable_errors(traceback, fit_command, **SPELLING):
         with contextlib.redirect_stdout(sys.stderr):
-            from onesfw.cli.output import check_outputs, files_of
             from onesfw.linear import train as train_model
 
-            sources, tests = listed(train), None if test is None else listed(test)
-            check_outputs({"--cache": cache, "--model": model}, files_of(*sources, *(tests or ())))
+            sources, tests = listed_paths(train), None if test is None else listed_paths(test)
+            check_outputs(files_of(*sources, *(tests or ())), {"--cache": cache, "--model": model})
             trained = train_model(
                 sources, test=tests, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
@@ -166,26 +165,16 @@ def fit_command(
         raise typer.Exit(show(trained, train, test, model, as_json))
 
 
-def listed(paths: str) -> list[str]:
-    """Paths with commas between them; a file whose name has a comma is one."""
-    return [paths] if os.path.lexists(paths) else paths.split(",")
-
-
 def show(trained: LinearModel, train: str, test: str | None, path: Path | None, as_json: bool) -> int:
     """Write the model, print its figures, and return the exit code: a failure costs the code, not the figures."""
+    written, failures = write_outputs({"model": (path, trained.save)})
+    for failure in failures:
+        say(failure)
     code = 0 if trained.training.finished else INTERRUPTED
-    written: str | None = None
-    if path is not None:
-        try:
-            trained.save(path)
-            written = str(path)
-        except (OSError, ValueError) as error:
-            say(sentence(error))
-            code = MISTAKE
-    if test is not None and trained.test is None and code == 0:
+    if failures or (code == 0 and test is not None and trained.test is None):
         code = MISTAKE
     if as_json:
-        print(json.dumps(content(trained, train, test, written), allow_nan=False))
+        print(json.dumps(content(trained, train, test) | written, allow_nan=False))
         return code
     from rich.console import Console
 
@@ -195,12 +184,11 @@ def show(trained: LinearModel, train: str, test: str | None, path: Path | None, 
     console.print(boxed(f"{train}: {trained.title}", ("training", "result"), trained.rows()))
     if trained.test is not None and trained.test.confusion is not None and len(trained.test.confusion) <= MOST_SHOWN:
         console.print(boxed("test rows by label", *trained.test.confusion_rows()))
-    if written is not None:
-        print(f"model: {written}")
+    print_written(written)
     return code
 
 
-def content(trained: LinearModel, train: str, test: str | None, path: str | None) -> dict[str, Any]:
+def content(trained: LinearModel, train: str, test: str | None) -> dict[str, Any]:
     """The figures of a run, as JSON has them."""
     import numpy as np
 
@@ -243,5 +231,4 @@ def content(trained: LinearModel, train: str, test: str | None, path: str | None
         "seconds": record.seconds,
         "pass_seconds": list(record.pass_seconds),
         "compile_seconds": record.compile_seconds,
-        "model": path,
     }

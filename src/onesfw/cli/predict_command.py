@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from onesfw.cli.errors import sentences
-from onesfw.cli.fit_command import listed
+from onesfw.cli.errors import readable_errors
+from onesfw.cli.option_values import listed_paths
 
 if TYPE_CHECKING:
     from onesfw.linear.prediction import Predictions
@@ -46,11 +46,11 @@ def predict_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Predict the rows of a file by a model that `onesfw fit` wrote."""
-    with sentences(traceback, predict_command, format="--format", header="--no-header", source="DATA"):
+    with readable_errors(traceback, predict_command, format="--format", header="--no-header", source="DATA"):
         from onesfw.linear import predict
 
         found = predict(
-            model, listed(data), out=sys.stdout.buffer if out is None else out, probabilities=probabilities,
+            model, listed_paths(data), out=sys.stdout.buffer if out is None else out, probabilities=probabilities,
             format=form, delimiter=delimiter, header=not no_header, skip_bad=skip_bad,
         )  # fmt: skip
         sys.stdout.flush()

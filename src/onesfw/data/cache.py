@@ -71,7 +71,7 @@ class CacheWriter:
         self.index.append({**entry, "sha256": hasher.hexdigest()})
 
     def write(self, content: bytes | memoryview) -> None:
-        """Append bytes; a full disk is a sentence."""
+        """Append bytes; a full disk is an error with a remedy."""
         try:
             self.file.write(content)
         except OSError as error:
@@ -144,7 +144,7 @@ class RowCache:
             self.arrays(entry)  # within the file
 
     def damaged(self) -> ValueError:
-        """The sentence for a damaged cache."""
+        """The error for a damaged cache."""
         return ValueError(f"the cache {self.path} is damaged; delete it, and the next run writes it anew")
 
     def arrays(self, entry: dict[str, Any]) -> list[np.ndarray]:
@@ -205,7 +205,7 @@ def usable_cache(path: Path, about: dict[str, str], repeatable: bool = True) -> 
 
 
 def refuse_stranger(path: Path) -> None:
-    """Raise a sentence where a file that is no cache would be overwritten."""
+    """Raise an error where a file that is no cache would be overwritten."""
     if not path.exists():
         return
     with open(path, "rb") as file:

@@ -49,7 +49,7 @@ class ReadOptions:
     skip_bad: bool = False
 
     def check(self) -> None:
-        """Raise a sentence for a value that makes no sense."""
+        """Raise an error for a value that makes no sense."""
         if self.format is not None:
             choose(self.format, FORMATS, "format")
         choose(self.strings, STRINGS, "strings")

@@ -175,12 +175,11 @@ class Store:
         return self.tried(read, self.name_of(entry.path))
 
 
-class Persistent(io.RawIOBase):
-    """A file of a store that is opened again, where it was, when a read fails."""
+class SeekableFile(io.RawIOBase):
+    """A file of known size that is read from anywhere; `readinto` is left to the kinds of it."""
 
-    def __init__(self, store: Store, entry: Entry) -> None:
-        self.store, self.entry, self.place = store, entry, 0
-        self.file: Any = None
+    def __init__(self, size: int) -> None:
+        self.size, self.place = size, 0
 
     def readable(self) -> bool:
         return True
@@ -192,9 +191,17 @@ class Persistent(io.RawIOBase):
         return self.place
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self.place, os.SEEK_END: self.entry.size}[whence]
-        self.place = base + offset
+        self.place = {os.SEEK_SET: 0, os.SEEK_CUR: self.place, os.SEEK_END: self.size}[whence] + offset
         return self.place
+
+
+class Persistent(SeekableFile):
+    """A file of a store that is opened again, where it was, when a read fails."""
+
+    def __init__(self, store: Store, entry: Entry) -> None:
+        super().__init__(entry.size)
+        self.store, self.entry = store, entry
+        self.file: Any = None
 
     def readinto(self, buffer: Any) -> int:
         def read() -> bytes:

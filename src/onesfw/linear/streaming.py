@@ -196,7 +196,7 @@ def check_files(rows: RowsFrom, test: RowsFrom | None, plan: Plan, cache: PathLi
     if cache is not None:
         read = {os.path.realpath(part.path) for source in (rows, test) if source for part in inputs_of(source)}
         if os.path.realpath(cache) in read:
-            raise ValueError(f"{named('cache')} {cache} would overwrite what is read; give another path")
+            raise ValueError(f"{named('cache')} {cache} would overwrite the data; give another path")
         check_target(os.fspath(cache))
 
 

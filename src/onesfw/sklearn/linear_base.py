@@ -21,7 +21,7 @@ from onesfw.arguments import number
 from onesfw.data.sources import check_indices
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.linear.constraints import CLASSES, CONSTRAINTS
-from onesfw.linear.convergence import trouble
+from onesfw.linear.convergence import gap_message
 from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import SCHEDULES, Settings, Start
@@ -134,9 +134,9 @@ class LinearOneSFW(BaseEstimator):
         self.scale_ = scales
         if not fit.finished:
             raise KeyboardInterrupt("interrupted; the estimator holds the model as it stands")
-        sentence = trouble(fit, rows, budget)
-        if sentence is not None:
-            warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+        message = gap_message(fit, rows, budget)
+        if message is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     def _budget(self) -> Budget:
         """How long to train."""
