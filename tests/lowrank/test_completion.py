@@ -292,3 +292,11 @@ def test_a_path_ends_where_the_ball_is_not_filled():
     rows, cols, values = planted((40, 30), noise=0.0, share=0.8)
     path = fw.lowrank.radius_path(rows, cols, values, radii=[1.0, 4.0, 50.0, 100.0, 200.0])
     assert len(path.radii) <= 3
+
+
+@pytest.mark.parametrize(("radius", "loss"), [(1e300, "squared"), (1e40, "logistic"), (1e8, "poisson")])
+def test_numbers_that_grow_beyond_all_bounds_are_an_error(radius, loss):
+    values = np.random.default_rng(0).normal(size=40)
+    values = {"squared": values, "logistic": np.sign(values), "poisson": np.round(np.abs(values))}[loss]
+    with pytest.raises(FloatingPointError, match=r"beyond all bounds.*lower radius"):
+        complete(np.arange(40) % 8, np.arange(40) // 8, values, (8, 5), radius=radius, loss=loss)
