@@ -189,6 +189,16 @@ def test_gap_tol_is_held_by_what_is_returned():
     assert run.samples == run.steps < 10**6
 
 
+def test_of_many_entries_forty_points_are_not_enough():
+    """x_{T+1} must forget sooner then, as where it is the answer."""
+    pace = {}
+    for entries in (150, 151):
+        for output in (None, "last"):
+            estimator = fw.one_sfw(output=output).estimator_for(squares()).for_steps(2_000, np.zeros(entries))
+            pace[entries, output] = estimator.haste
+    assert pace == {(150, None): 1.0, (150, "last"): 2.0, (151, None): 2.0, (151, "last"): 2.0}
+
+
 # Other objectives and sets
 
 
