@@ -319,7 +319,7 @@ def losses(rates: Rates) -> Section:
         *small_sums(rates),
         *interior(rates),
     ]
-    return Section("Where 1-SFW loses, and why", paragraphs)
+    return Section("Where the theorem's schedule loses, and why", paragraphs)
 
 
 WIDE = (
@@ -354,6 +354,9 @@ def loss_on(rates: Rates, name: str, head: str, why: str) -> list[str]:
         rule = min(errors, key=lambda r: float(errors[r].mean()))
         if rule != studies.PAPER:
             text += f"; 1-SFW itself with (ρ, η) = `{rule}` at {number_text(float(errors[rule].mean()), 2)}"
+    default = comparison.curve(OURS)
+    if default is not None:
+        text += f"; the default, `{OURS}`, at {number_text(final_of(default), 2)}"
     return [f"{text}. {why}"]
 
 
@@ -403,7 +406,7 @@ def interior(rates: Rates) -> list[str]:
     times = ratio(theirs.final, ours.final)
     return [
         "**Optimum inside K.** No vertex is right there: x is a mean of many, and a noisy direction picks now one, now "
-        "another. With η = 1/(t+1) the mean over the vertices averages the noise that momentum leaves in the "
+        "another. With η ≈ 1/t the mean over the vertices averages the noise that momentum leaves in the "
         f"direction. On `quadratic-interior` `momentum_sfw` ends at {number_text(final_of(theirs), 2)}, "
         f"{ratio_text(times, 3)} times 1-SFW's error; its slope is {slope_text(rise(theirs, 'samples'))}, 1-SFW's "
         f"{slope_text(rise(ours, 'samples'))}. The factor shrinks as the noise grows; the table below shows how."
