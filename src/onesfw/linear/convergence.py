@@ -21,7 +21,7 @@ def too_large(gap: HostArray, loss: HostArray, units: HostArray) -> HostArray:
     return gap > np.maximum(LARGE_SHARE * np.abs(loss), NEGLIGIBLE * np.abs(units))
 
 
-def trouble(fit: Fit, data: Examples, budget: Budget) -> str | None:
+def gap_message(fit: Fit, data: Examples, budget: Budget) -> str | None:
     """A sentence that says how large the gap is and what will make it smaller; None where it is small enough."""
     gap, loss = fit.evaluation.gap, fit.evaluation.value
     missed = gap > fit.limits
