@@ -55,7 +55,8 @@ WINNERS = (
     "The best of all other methods on each problem, with the step rule and the constants that did best there in "
     "hindsight, and 1-SFW without any choice. The error is that of the method's own output: F(x) − F* for convex "
     "problems, the Frank-Wolfe gap for non-convex ones, F* − F(x) for DR-submodular ones. Ratios have 95 % bootstrap "
-    "intervals over the seeds; below 1, 1-SFW is better. Methods that project or pass over all rows count too."
+    "intervals over the seeds; below 1, 1-SFW is better. Methods that project or pass over all rows count too: where "
+    "the budget buys many passes over few rows, full gradients leave no noise to average away."
 )
 
 NOISE = (
