@@ -247,3 +247,11 @@ def test_predictions_mean_what_the_loss_says():
     ratings = complete(rows, cols, values, radius=3.0)
     assert ratings.predict(rows, cols).max() <= values.max()
     assert not np.array_equal(ratings.predict(rows, cols, clip=False), np.clip(ratings.margins(rows, cols), -1, 1))
+
+
+@pytest.mark.parametrize(("radius", "loss"), [(1e300, "squared"), (1e40, "logistic"), (1e8, "poisson")])
+def test_numbers_that_grow_beyond_all_bounds_are_an_error(radius, loss):
+    values = np.random.default_rng(0).normal(size=40)
+    values = {"squared": values, "logistic": np.sign(values), "poisson": np.round(np.abs(values))}[loss]
+    with pytest.raises(FloatingPointError, match=r"beyond all bounds.*lower radius"):
+        complete(np.arange(40) % 8, np.arange(40) // 8, values, (8, 5), radius=radius, loss=loss)

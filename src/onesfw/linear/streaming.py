@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data import passes as kept_rows
+from onesfw.data.batch import memory
 from onesfw.data.blocks import Input
 from onesfw.data.data_warning import warn, warn_skipped
 from onesfw.data.labels import Label
@@ -25,7 +25,7 @@ from onesfw.files import check_target
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.file_rows import FileRows, Scaled, learner_for
 from onesfw.linear.finishing import Finished, converged, finish, gathered, stream_converged
-from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, Settings, evaluate
+from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, evaluate
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.model import LinearModel, Training, package_versions
 from onesfw.linear.pass_rows import Progress
@@ -244,7 +244,7 @@ def run(
             digests=digests,
         )  # fmt: skip
     settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
-    check_memory(settings, 1 if plan.radius is not None else len(FACTORS))
+    check_memory(settings.n_features, 16 * settings.models * (1 if plan.radius is not None else len(FACTORS)))
     source = FileRows(passes, plan.key, settings)
     size, begun, before = rows.text_size(), record.all_rows, record.seconds
     with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
@@ -259,7 +259,7 @@ def run(
                 raise saves.damaged()
         try:
             learner = learner_for(settings, candidates, None if decided is None else tensors)
-        except ValueError as error:
+        except (KeyError, IndexError, ValueError) as error:
             raise (error if saves is None else saves.damaged()) from error
         compiling = learner.compile(passes.prepared.encoding.dtype)
 
@@ -334,7 +334,7 @@ def run_shards(
     with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
         prepared, shards = deal(rows, options, split, plan.key, plan.buffer)
         settings = plan.settings(prepared.encoding.n_features, prepared.labels)
-        check_memory(settings, 1)
+        check_memory(settings.n_features, 16 * settings.models)
         scales = chosen_scales(shards[0].whole(settings)[0](), plan.scale)
         shards = shards if scales is None else [shard.scaled(scales) for shard in shards]
         check = rows.check if isinstance(rows, Files) else lambda: None
@@ -397,23 +397,16 @@ def kept_in(checkpoint: PathLike | None) -> Iterator[None]:
         raise StoreError(f"{error}; {remedy}") from error
 
 
-def check_memory(settings: Settings, radii: int) -> None:
-    """Raise where the model alone is larger than the machine's memory: one wrong index of a LIBSVM text does that."""
-    size, room = 16 * radii * settings.models * settings.n_features, memory()
+def check_memory(n_features: int, each: int) -> None:
+    """Raise where features of so many bytes each are more than the machine's memory: one wrong index of a LIBSVM text
+    does that."""
+    size, room = each * n_features, memory()
     if size > room:
         raise ValueError(
-            f"{named('features')}: a model of {settings.n_features:,} features takes {size >> 30:,} GB, and this "
+            f"{named('features')}: a model of {n_features:,} features takes {size >> 30:,} GB, and this "
             f"machine has {room >> 30:,}; the largest index of the file makes their number: look for a wrong one, or "
             f"give {named('features')} the right number and leave rows beyond it out with {named('skip_bad')}"
         )
-
-
-def memory() -> int:
-    """The machine's memory in bytes; no limit where the system does not tell."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return sys.maxsize
 
 
 def expected(progress: Progress, passes: int, size: int | None) -> float | None:

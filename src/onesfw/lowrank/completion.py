@@ -113,6 +113,7 @@ def complete(
 
     Raises:
         TypeError, ValueError: where an argument is wrong, or a checkpoint belongs to another run.
+        FloatingPointError: where numbers grow beyond all bounds: a radius that is far too large.
 
     Example:
         >>> import numpy as np
@@ -151,6 +152,8 @@ def complete(
         point, why = fit(
             data, chosen, limits, plan.seed, stage=saved or start, keep=saves.keep_fit, report=watch.report
         )
+        if not np.isfinite(point.value):
+            raise FloatingPointError("the loss is not finite")
         saves.finish()
     status = why if why != "stopped" else "interrupted" if watch.interrupted() else "time"
     return as_model(point, data, status, plan, path, time.perf_counter() - begun)
@@ -284,7 +287,8 @@ def saves_in(checkpoint: str | os.PathLike[str] | None, plan: Plan, given: Tripl
     if not isinstance(checkpoint, str | os.PathLike):
         raise TypeError(f"{named('checkpoint')} must be the path of a folder, got {checkpoint!r}")
     data = digest(given.rows, given.cols, given.values, np.array(given.shape))
-    return Saves(Checkpoint(open_folder(os.fspath(checkpoint), {**plan.parts(), "values": data, "radius": radius})))
+    folder = open_folder(os.fspath(checkpoint), {**plan.parts(), "values": data, "radius": radius})
+    return Saves(Checkpoint(folder), given.shape)
 
 
 class Watch:
@@ -312,10 +316,16 @@ class Watch:
 
 @contextmanager
 def watched(progress: bool, limit: float, begun: float) -> Iterator[Watch]:
-    """A bar, the clock, and Ctrl-C as a wish to stop."""
+    """A bar, the clock, and Ctrl-C as a wish to stop; numbers that grow beyond all bounds are an error that says so."""
     columns = (TextColumn("{task.fields[note]}"), TimeElapsedColumn())
-    with catch_interrupt() as wished, Bar(bool(progress), "compiling", None, *columns) as bar:
-        yield Watch(bar, limit, begun, wished.is_set)
+    try:
+        quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # it ends in one of the errors below
+        with quiet, catch_interrupt() as wished, Bar(bool(progress), "compiling", None, *columns) as bar:
+            yield Watch(bar, limit, begun, wished.is_set)
+    except (np.linalg.LinAlgError, ArithmeticError) as error:
+        raise FloatingPointError(
+            f"numbers grew beyond all bounds ({error}): lower {named('radius')}, or scale the values"
+        ) from error
 
 
 def refined(

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from scipy.special import expit
 
-from onesfw.arguments import named, whole_number
+from onesfw.arguments import named, number, whole_number
 from onesfw.data.labels import Label
 from onesfw.files import Tensors
 from onesfw.linear.losses import LOSSES
@@ -327,6 +327,9 @@ def decode(content: dict[str, Json], tensors: Tensors) -> dict[str, Json]:
     if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in arrays.values()):
         raise ValueError("factors must be finite numbers")
     content = dict(content)
+    for name in ("mean", "radius", "value", "delta", "gap"):
+        if name != "gap" or content[name] is not None:
+            content[name] = number(content[name], name, -np.inf)
     if content["loss"] not in (*ENTRY_LOSSES, OWN) or content["status"] not in ENDINGS:
         raise ValueError("an unknown loss or status")
     low, high = content.pop("bounds")

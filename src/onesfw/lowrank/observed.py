@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from onesfw.arguments import choose, named, number, whole_number
+from onesfw.data.sources import check_indices
 from onesfw.linear.losses import LOSSES, Loss, best_shift
 from onesfw.lowrank.entry_kernels import counts, merge, place
 from onesfw.trees import HostArray, Rows
@@ -51,6 +52,7 @@ def triplets(
             raise TypeError(
                 f"{named('rows')} is a sparse matrix, which holds the columns and values too; give it alone"
             )
+        check_indices(rows, named("rows"))
         matrix = scipy.sparse.coo_array(rows)
         (i, j), numbers, found = matrix.coords, matrix.data, matrix.shape
         shape = found if shape is None else shape

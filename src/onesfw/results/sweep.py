@@ -223,6 +223,7 @@ class Sweep(Shown):
         fields: dict[str, Json] = {name: tensors[name] for name in (*MEASURES, "status", "at", "steps")}
         found = cls(x=x, **fields, **content)
         places = found.status.min() >= 0 and found.status.max() < len(STATUSES)
-        if found.value.ndim != 3 or len(found.at) != len(found.value) or not places:
+        shapes = {getattr(found, name).shape for name in (*MEASURES, "status", "steps")}
+        if len(shapes) > 1 or found.value.ndim != 3 or len(found.at) != len(found.value) or not places:
             raise ValueError("shapes")
         return found

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from onesfw.data.sources import check_indices
 from onesfw.lowrank.completion import CHOICES, RIDGE, complete, refined
 from onesfw.lowrank.line_labels import LineLabels
 from onesfw.lowrank.low_rank import LowRank
@@ -160,7 +161,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R² of the predictions; for the logistic loss, the share of right signs."""
         if scipy.sparse.issparse(X):
-            y = scipy.sparse.coo_array(X).data
+            y = entries_of(X).data
         if self.loss == "logistic":
             return float(accuracy_score(np.asarray(y) > 0, self._margins(X) > 0, sample_weight=sample_weight))
         return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
@@ -194,7 +195,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         if scipy.sparse.issparse(X):
             if y is not None:
                 raise ValueError("y goes without a sparse X, which holds the values itself")
-            matrix = scipy.sparse.coo_array(X)
+            matrix = entries_of(X)
             users, items, values = matrix.coords[0], matrix.coords[1], np.asarray(matrix.data)
         else:
             if y is None:
@@ -216,10 +217,16 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if scipy.sparse.issparse(X):
-            users, items = scipy.sparse.coo_array(X).coords
+            users, items = entries_of(X).coords
         else:
             users, items = pairs(X)
         return self.model_.margins_of_codes(self._users.find(users), self._items.find(items))
+
+
+def entries_of(X: Any) -> scipy.sparse.coo_array:
+    """The stored entries of a sparse matrix."""
+    check_indices(X, "X")
+    return scipy.sparse.coo_array(X)
 
 
 def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
