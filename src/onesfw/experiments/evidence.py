@@ -128,7 +128,7 @@ def rates(
     """Measure the paper's Tables 1–3: all methods in all settings.
 
     Args:
-        size: "full", about a quarter of an hour on two cores, or "quick", to try it.
+        size: "full", about half an hour on one core, or "quick", to try it.
         also: problems beside the zoo's, or the words that `zoo.find` understands.
         key: the seed that all others are folded from.
         progress: whether to show a bar.
