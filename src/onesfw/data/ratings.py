@@ -81,6 +81,8 @@ def read_ratings(
     )
     options.check()
     table = open_table(file, options)
+    if isinstance(table, CsvTable):
+        table.words_allowed = False
     wanted = {role: name for role, name in columns.items() if name is not None}
     bad = BadRows(file.name, skip_bad)
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []

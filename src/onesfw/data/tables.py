@@ -83,6 +83,7 @@ class CsvTable(WithFolders):
         self.peeked: tuple[Piece, Iterator[Piece]] | None = None
         self.headline: bytes | None = None  # as it stands there, once it was read
         self.types: dict[str, Any] | None = None  # by inference, until `settle` fixes them
+        self.words_allowed = True  # whether a column of numbers could be one of words
 
     def settle(self, kinds: dict[str, str]) -> None:
         """Read these columns, as these kinds, from now on."""
@@ -185,7 +186,8 @@ class CsvTable(WithFolders):
                     right = False
                 if not right:
                     what = f"{cell!r} is not {kind}" if cell.strip() else "a value is missing"
-                    return f"column {name!r}: {what}; name the column in {named('categorical')} if it holds words"
+                    remedy = f"; name the column in {named('categorical')} if it holds words" * self.words_allowed
+                    return f"column {name!r}: {what}{remedy}"
         return str(error).strip().splitlines()[0]
 
     def read(self, lines: list[bytes]) -> Any:

@@ -136,15 +136,15 @@ class Stability(Shown):
         others = [j for j in self.ranked.tolist() if j not in set(stable)]
         marker = "o" if len(self.radii) == 1 else ""  # a line of one point would not be seen
         if others:
-            grey = {"color": GREY, "alpha": 0.5, "linewidth": 0.6}
-            axes.plot(self.radii, self.probabilities[:, others], marker=marker, zorder=1, **grey)
+            shares = self.probabilities[:, others]
+            axes.plot(self.radii, shares, marker=marker, color=GREY, alpha=0.5, linewidth=0.6, zorder=1)
         if not others and not stable:
             axes.text(0.5, 0.5, "no column was ever selected", transform=axes.transAxes, ha="center", color=GREY)
         for place, j in enumerate(stable):
             label = self.name(j) if place < MOST_SHOWN else None
             style = ("-", "--", ":", "-.")[place // 5 % 4]  # more columns than the style has colours
-            line = {"color": f"C{place % 5}", "linewidth": 1.6, "marker": marker}
-            axes.plot(self.radii, self.probabilities[:, j], style, label=label, **line)
+            shares = self.probabilities[:, j]
+            axes.plot(self.radii, shares, style, marker=marker, color=f"C{place % 5}", linewidth=1.6, label=label)
         axes.axhline(self.threshold, color=GREY, linewidth=1, linestyle="--")
         axes.set_xlim(self.radii[0] * 0.98, self.radii[-1] * 1.02)
         if len(self.radii) > 1:

@@ -243,7 +243,10 @@ def run(
             rows, options, buffer=plan.buffer, cache=place, decided=decided, skipped=record.skipped,
             digests=digests,
         )  # fmt: skip
-    settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
+    try:
+        settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
+    except ValueError as error:
+        raise (error if saves is None or decided is None else saves.damaged()) from error
     check_memory(settings.n_features, 16 * settings.models * (1 if plan.radius is not None else len(FACTORS)))
     source = FileRows(passes, plan.key, settings)
     size, begun, before = rows.text_size(), record.all_rows, record.seconds

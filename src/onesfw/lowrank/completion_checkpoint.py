@@ -135,6 +135,8 @@ def pack_path(state: PathState, tensors: Tensors) -> Json:
         "best": pack_point(state.best, "path.best.", tensors),
         "last": pack_point(state.last, "path.last.", tensors),
         "stage": pack_stage(state.stage, "path.stage.", tensors),
+        "first": pack_point(state.first, "path.first.", tensors),
+        "max_rank": state.max_rank,
         "entries": state.entries,
     }
 
@@ -148,5 +150,7 @@ def unpack_path(content: Json, tensors: Tensors) -> PathState:
         unpack_point(content["best"], "path.best.", tensors),
         unpack_point(content["last"], "path.last.", tensors),
         unpack_stage(content["stage"], "path.stage.", tensors),
+        unpack_point(content["first"], "path.first.", tensors),
+        int(content["max_rank"]),
         int(content["entries"]),
     )
