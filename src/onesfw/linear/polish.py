@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from onesfw.engine import jobs
-from onesfw.linear.curvature import Columns, curvature
+from onesfw.linear.curvature import Columns, Matrix, curvature
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings
 from onesfw.linear.profile import Expansion, Profile
@@ -30,6 +30,7 @@ NEAR_NEXT, WIDE = 0.9, 0.8  # likewise for the next radius, and for columns that
 SLACK = 0.1  # of the multiplier: zero columns whose slope is further above it stay out of a step
 FEW = 0.8  # of the columns: where fewer move, the rest is left out
 CLOSE, INEXACT = 1e-3, 1e-2  # gaps above a thousandth of F: steps that bring them to a hundredth are good enough
+SQUARED = 0.1  # of the target: where the gap's square, over F, is below that, Newton's step needs no second look
 SHORTEST = 1e-6  # of a step along the segment
 ROUGH = 1e-2  # how far a round goes, of the gap it began with
 MOST_DAMPING = 1e-2
@@ -69,6 +70,14 @@ class Working(NamedTuple):
     columns: Columns
 
 
+class Quadratic(NamedTuple):
+    """The second-order model of a Newton step."""
+
+    free: HostArray
+    """The places of its columns among the working ones."""
+    H: Matrix
+
+
 class Rounds:
     """One model's way to the optimum, and on to the optima of larger radii.
 
@@ -96,45 +105,55 @@ class Rounds:
     ) -> None:
         self.radius, self.set = float(settings.radii[model]), settings.set
         self.alone = settings.models == 1  # several models that kept their columns might take more memory than the rows
-        self.x, self.tol, self.stop, self.note = np.array(x, np.float64), tol, stop, note
+        self.tol, self.stop, self.note = tol, stop, note
         self.rows = Columns(data.indptr, data.indices, data.values, data.n_features)
         self.profile = Profile(settings, data, model, intercept)
-        self.margins: HostArray | None = None
+        self.at = self.place(np.array(x, np.float64), self.rows.times(np.asarray(x, np.float64)))
         self.gradient: HostArray | None = None
         self.working: Working | None = None
+        self.quadratic: Quadratic | None = None
         self.wide = NEAR
-        self.before: tuple[HostArray, float] | None = None
+
+    def place(self, x: HostArray, margins: HostArray) -> Place:
+        """x with all that is known there."""
+        return Place(x, margins, self.profile.expand(margins))
 
     def grow(self, radius: float) -> None:
-        """Go to the boundary of a larger set, where most solutions lie: on the line through the last two solutions.
+        """Go to the boundary of a larger set, where most solutions lie: to the minimiser of the last quadratic there.
 
-        Without two of them, or without columns at hand, along the ray; on the simplex one of both is needed.
+        Without one, or where F is larger there than at the solution for the smaller set, along the ray.
         """
-        assert self.margins is not None
-        before, self.before = self.before, (self.x, self.radius)
-        norm = self.set.norm(self.x)
+        x, margins, there = self.at
+        norm = self.set.norm(x)
         if norm >= (1 - 1e-9) * self.radius:
-            x = self.x
-            if before is not None and self.working is not None:
-                x = x + (radius - self.radius) / (self.radius - before[1]) * (x - before[0])
-                x[x * self.x <= 0] = 0.0
-                norm = self.set.norm(x)
-            factor = radius / max(norm, TINY)
-            if x is self.x or self.working is None:
-                self.margins = self.margins * factor
-            else:
-                chosen, signs, columns = self.working
-                self.margins = columns.times((factor * signs * x)[chosen])
-            self.x = x * factor
+            ahead = self.ahead(radius)
+            if ahead is None or not ahead.there.value <= there.value:
+                ahead = self.place(x * (radius / max(norm, TINY)), margins * (radius / max(norm, TINY)))
+            self.at = ahead
         self.radius, self.wide = radius, WIDE
+
+    def ahead(self, radius: float) -> Place | None:
+        """The minimiser of the last quadratic over a larger set; None where there is none of all nonzeros."""
+        if self.working is None or self.quadratic is None or self.gradient is None:
+            return None
+        (chosen, signs, columns), (free, H) = self.working, self.quadratic
+        at = chosen[free]
+        z = np.abs(self.at.x[at])
+        if z.sum() < (1 - 1e-9) * self.radius:
+            return None
+        start = z * (radius / z.sum())
+        slope = signs[at] * self.gradient[at] + H.times(start - z)
+        v, x = np.zeros(len(chosen)), np.zeros(len(self.at.x))
+        v[free] = over_simplex(H, slope, start, radius, self.set.name == "simplex")
+        x[at] = signs[at] * v[free]
+        return self.place(x, columns.times(v))
 
     def run(self) -> tuple[HostArray, float, float, float, int]:
         """(x, intercept, value, gap, rounds)."""
-        margins = self.rows.times(self.x) if self.margins is None else self.margins
-        at = Place(self.x, margins, self.profile.expand(margins))
+        at = self.at
         rounds, stalled, least = 0, 0, np.inf
         if self.gradient is not None:  # of a smaller radius: which columns matter is much the same
-            rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT)
+            rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT, warm=True)
         best = at
         while rounds < MOST_ROUNDS:
             rounds += 1
@@ -149,14 +168,16 @@ class Rounds:
             if gap <= self.tol or stalled > 4 or self.stop():
                 break
             at = self.step(at, gradient, max(0.3 * self.tol, ROUGH * gap))
-        self.x, self.margins = best.x, best.margins
+        self.at = best
         if not self.alone:
-            self.working = None
+            self.working = self.quadratic = None
         return best.x, best.there.intercept, best.there.value, float(least), rounds
 
-    def step(self, at: Place, gradient: HostArray, target: float, near: float = NEAR) -> Place:
-        """A round."""
-        return self.on_columns(at, gradient, target, near) if self.set.one_hot else self.on_all(at, target)
+    def step(
+        self, at: Place, gradient: HostArray, target: float, near: float = NEAR, warm: bool = False
+    ) -> Place:  # fmt: skip
+        """A round; a warm one begins where Newton's own step is good."""
+        return self.on_columns(at, gradient, target, near, warm) if self.set.one_hot else self.on_all(at, target)
 
     def worth_having(self, x: HostArray, gradient: HostArray, near: float) -> Working:
         """The support, and columns whose gradient is large; those of the round before where they hold all of these."""
@@ -167,7 +188,7 @@ class Rounds:
         chosen, signs = self.choose(x, gradient, min(near, self.wide))
         every = np.zeros(len(x))
         every[chosen] = signs
-        self.working = Working(chosen, every, self.rows.only(chosen, signs))
+        self.working, self.quadratic = Working(chosen, every, self.rows.only(chosen, signs)), None
         return self.working
 
     def choose(self, x: HostArray, gradient: HostArray, near: float) -> tuple[HostArray, HostArray]:
@@ -184,7 +205,7 @@ class Rounds:
             return chosen, np.ones(len(chosen))
         return chosen, np.where(support[chosen], np.sign(x[chosen]), -np.sign(gradient[chosen]))
 
-    def on_columns(self, at: Place, gradient: HostArray, target: float, near: float) -> Place:
+    def on_columns(self, at: Place, gradient: HostArray, target: float, near: float, warm: bool) -> Place:
         """Newton's method on the columns worth having, as v ≥ 0 times signs."""
         filled = self.set.name == "simplex"
         chosen, signs, columns = self.worth_having(at.x, gradient, near)
@@ -203,6 +224,8 @@ class Rounds:
             few = len(free) < FEW * len(z)
             some = columns.only(free, np.ones(len(free))) if few else columns
             H = curvature(some, there.bends, there.centred, damping, self.rows.nbytes, True)
+            if isinstance(H, Matrix):
+                self.quadratic = Quadratic(free if few else np.arange(len(z)), H)
             if turning(g, z) > -float(g.min()):
                 accuracy = 0.0  # exchanges pass over small coefficients
             if not few:
@@ -211,7 +234,7 @@ class Rounds:
             found[free] = over_simplex(H, g[free], z[free], self.radius, filled, accuracy)
             return found
 
-        place = self.newton(columns, at._replace(x=np.abs(at.x[chosen])), target, gap_of, program)
+        place = self.newton(columns, at._replace(x=np.abs(at.x[chosen])), target, gap_of, program, warm)
         found = np.zeros(len(at.x))
         found[chosen] = signs[chosen] * place.x
         return place._replace(x=found)
@@ -234,9 +257,11 @@ class Rounds:
 
         return self.newton(self.rows, at, target, gap_of, program)
 
-    def newton(self, columns: Columns, at: Place, target: float, gap_of: GapOf, program: Program) -> Place:
+    def newton(
+        self, columns: Columns, at: Place, target: float, gap_of: GapOf, program: Program, warm: bool = False
+    ) -> Place:  # fmt: skip
         """min φ over the set on these columns, to a gap of `target`."""
-        (z, margins, now), caution, doubt, idle = at, 0.0, 1.0, 0
+        (z, margins, now), caution, doubt, idle = at, 0.0, 0.0 if warm else 1.0, 0
         for _ in range(MOST_STEPS):
             slope = columns.back(now.slopes)
             gap = gap_of(slope, z)
@@ -244,7 +269,7 @@ class Rounds:
                 break
             share = gap / max(abs(now.value), TINY)
             damping = doubt * min(MOST_DAMPING, share)  # far away; Newton's own step near the end
-            goal = program(now, damping, INEXACT if share > CLOSE else 0.0, slope, z)
+            goal = program(now, damping, INEXACT if share > CLOSE and doubt > 0 else 0.0, slope, z)
             if self.set.one_hot:
                 goal[goal < 1e-16 * self.radius] = 0.0
             downhill, noise = float(slope @ (goal - z)), ROUNDING * abs(now.value)
@@ -269,6 +294,8 @@ class Rounds:
             else:
                 caution = min(1.0, max(0.05, 4 * caution)) if length < 0.2 else caution / 4 if caution > 1e-3 else 0.0
                 z, margins, now = (goal if length == 1 else z + length * (goal - z)), trial, there
+            if length == 1 and gap**2 <= SQUARED * target * abs(now.value):
+                break
             if caution > 0:
                 now = self.profile.expand(margins, caution)
         return Place(z, margins, now if caution == 0 else self.profile.expand(margins))
@@ -328,4 +355,5 @@ def together(models: Sequence[Rounds], n_jobs: int | None = None) -> Polished:
             shares = [(share,) for share in np.array_split(np.arange(len(models)), workers)]
             parts = jobs.together(lambda share: [models[m].run() for m in share], shares, shared=True)
     xs, shifts, values, gaps, rounds = zip(*(found for part in parts for found in part), strict=True)
-    return Polished(np.stack(xs), Evaluation(np.array(values), np.array(gaps), np.array(shifts)), max(rounds))
+    coefs = xs[0][None] if len(xs) == 1 else np.stack(xs)
+    return Polished(coefs, Evaluation(np.array(values), np.array(gaps), np.array(shifts)), max(rounds))
