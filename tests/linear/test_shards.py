@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
 
-from onesfw.linear import LOSSES, DataWarning, Learner, Settings, evaluate, examples, rounds, shards, train
+from onesfw.linear import LOSSES, Learner, Settings, evaluate, examples, rounds, shards, train
 from onesfw.linear.examples import Examples
 from onesfw.schedules import constant
 
@@ -163,7 +164,9 @@ def test_shards_of_files_learn_and_resume(folder, tmp_path):
 
 
 def test_a_gap_that_is_left_is_said(folder):
-    with pytest.warns(DataWarning, match="the Frank-Wolfe gap over all shards is .* give more passes, or fewer shards"):
+    with pytest.warns(
+        ConvergenceWarning, match="the Frank-Wolfe gap over all shards is .* give more passes, or fewer shards"
+    ):
         train(folder, **{**OPTIONS, "passes": 1})
 
 

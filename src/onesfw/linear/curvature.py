@@ -239,5 +239,6 @@ def curvature(columns: Columns, bends: HostArray, centred: bool, damping: float,
     width = columns.width
     entries = columns.indptr[-1] / max(1, len(bends))  # of a row
     most = MOST_COLUMNS if sparse else MOST_COLUMNS // 3
-    small = width <= most and 16 * width**2 <= max(room, LEAST_ROOM) and (sparse or entries <= 200)
+    cheap = sparse or entries <= 200 or entries >= THICK * width
+    small = width <= most and 16 * width**2 <= max(room, LEAST_ROOM) and cheap
     return (Matrix if small else Products)(columns, bends, centred, damping)

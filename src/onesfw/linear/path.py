@@ -18,7 +18,7 @@ from onesfw.engine import jobs
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import read_tensors, write_tensors
 from onesfw.linear.constraints import constraint_name
-from onesfw.linear.convergence import remedy, too_large
+from onesfw.linear.convergence import remedy, too_large, unsolved
 from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
@@ -62,8 +62,8 @@ class RadiusPath(Shown):
         nonzeros: of the coefficients.
         intercepts: one a radius.
         coefs: one row a radius, for the columns as they came.
-        unsolved: which radii were not solved: their gap is over a tenth of the loss, or a smaller ball has a smaller
-            training loss. None of them is called the best.
+        unsolved: which radii were not solved: their gap is over a tenth of the loss, with a polish over its limit, or a
+            smaller ball has a smaller training loss. None of them is called the best.
 
     Example:
         >>> import numpy as np, scipy.sparse
@@ -271,7 +271,8 @@ def radius_path(
     else:
         coefs, found = side_by_side(settings, train, passes or 5, seeds, n_jobs, progress)
     grid = grid[: coefs.shape[0]]
-    marks = unsolved(constraint, found, loss_units(some(settings, [0]), train))
+    units = loss_units(some(settings, [0]), train)
+    marks = not_best(constraint, found, units, tol * units if polish else np.full(1, np.inf))
     if marks.any():
         warnings.warn(
             f"{marks.sum()} of {len(grid)} radii were not solved, the first of them {grid[int(np.argmax(marks))]:.4g}: "
@@ -295,9 +296,9 @@ def radius_path(
     )
 
 
-def unsolved(constraint: str, found: Evaluation, units: HostArray) -> HostArray:
+def not_best(constraint: str, found: Evaluation, units: HostArray, limits: HostArray) -> HostArray:
     """Which models are not near the best of their sets: by their gap, or because a smaller set has a smaller loss."""
-    marks = too_large(found.gap, found.value, units)
+    marks = unsolved(found, limits, units) | too_large(found.gap, found.value, units)
     if constraint == "simplex":  # whose members have another sum: a larger one does not hold the smaller
         return marks
     before = np.minimum.accumulate(np.concatenate([[np.inf], found.value[:-1]]))
@@ -361,7 +362,7 @@ def side_by_side(
         learn(team, data, seeds[1], passes - warm, bar)
         coefs, found, steps = team.coefs, evaluate(settings, data, team.coefs, team.intercepts), team.steps
         units = loss_units(some(settings, [0]), data)
-        marked = np.flatnonzero(unsolved(settings.constraint, found, units))
+        marked = np.flatnonzero(not_best(settings.constraint, found, units, np.full(1, np.inf)))
         if len(marked):
             bar.note(f"{len(marked)} radii are trained on")
             more = Team(

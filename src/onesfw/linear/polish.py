@@ -19,14 +19,16 @@ from onesfw.engine import jobs
 from onesfw.linear.curvature import Columns, Matrix, curvature
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings
+from onesfw.linear.losses import HUBER
 from onesfw.linear.profile import Expansion, Profile
 from onesfw.linear.simplex_quadratics import over_ball, over_cube, over_simplex
 from onesfw.trees import HostArray
 
 MOST_ROUNDS, MOST_STEPS = 60, 25
+MOST_APPROACHES, FALL = 4, 5.0  # rounds for each δ of the Huber loss, and the factor by which it falls
 FEWEST_NEW = 50  # columns that a round may add, and more where the support is larger
 NEAR = 0.999  # of the multiplier: columns whose gradient is above are worth having
-NEAR_NEXT, WIDE = 0.9, 0.8  # likewise for the next radius, and for columns that are to serve several radii
+NEAR_NEXT, WIDE = 0.9, 0.7  # likewise for the next radius, and for columns that are to serve several radii
 SLACK = 0.1  # of the multiplier: zero columns whose slope is further above it stay out of a step
 FEW = 0.8  # of the columns: where fewer move, the rest is left out
 CLOSE, INEXACT = 1e-3, 1e-2  # gaps above a thousandth of F: steps that bring them to a hundredth are good enough
@@ -34,7 +36,9 @@ SQUARED = 0.1  # of the target: where the gap's square, over F, is below that, N
 SHORTEST = 1e-6  # of a step along the segment
 ROUGH = 1e-2  # how far a round goes, of the gap it began with
 MOST_DAMPING = 1e-2
+SURE = 1e-2  # of the damping: quadratics are then solved exactly
 AS_FORETOLD, LESS_DOUBT = 0.45, 0.1  # of the gain by the slope, half of which a parabola gives: damping falls then
+PROGRESS = 1e-3  # of the gap, by which F falls in a round that does not count as idle
 ROUNDING = 1e-14  # of F
 MOST_IDLE = 2  # steps that F cannot tell from none
 TINY = 1e-300
@@ -108,11 +112,14 @@ class Rounds:
         self.tol, self.stop, self.note = tol, stop, note
         self.rows = Columns(data.indptr, data.indices, data.values, data.n_features)
         self.profile = Profile(settings, data, model, intercept)
+        origin = self.place(np.zeros(len(x)), np.zeros(data.size))
         self.at = self.place(np.array(x, np.float64), self.rows.times(np.asarray(x, np.float64)))
+        if self.set.name != "simplex" and not self.at.there.value < origin.there.value:
+            self.at, self.profile.intercept = origin, origin.there.intercept
         self.gradient: HostArray | None = None
         self.working: Working | None = None
         self.quadratic: Quadratic | None = None
-        self.wide = NEAR
+        self.wide, self.doubt = NEAR, 1.0
 
     def place(self, x: HostArray, margins: HostArray) -> Place:
         """x with all that is known there."""
@@ -150,10 +157,10 @@ class Rounds:
 
     def run(self) -> tuple[HostArray, float, float, float, int]:
         """(x, intercept, value, gap, rounds)."""
-        at = self.at
-        rounds, stalled, least = 0, 0, np.inf
+        at = self.approach(self.at) if self.gradient is None else self.at
+        rounds, stalled, least, before = 0, 0, np.inf, np.inf
         if self.gradient is not None:  # of a smaller radius: which columns matter is much the same
-            rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT, warm=True)
+            rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT)
         best = at
         while rounds < MOST_ROUNDS:
             rounds += 1
@@ -162,7 +169,8 @@ class Rounds:
             if not np.isfinite(gap):
                 raise FloatingPointError("the loss is not finite: scale rows and targets, or lower the radius")
             self.note(f"polishing, gap {gap:.1e}")
-            stalled = stalled + 1 if gap > 0.7 * least else 0
+            stalled = stalled + 1 if gap > 0.7 * least and at.there.value > before - PROGRESS * least else 0
+            before = at.there.value
             if gap < least:
                 best, least, self.gradient = at, gap, gradient
             if gap <= self.tol or stalled > 4 or self.stop():
@@ -173,11 +181,30 @@ class Rounds:
             self.working = self.quadratic = None
         return best.x, best.there.intercept, best.there.value, float(least), rounds
 
-    def step(
-        self, at: Place, gradient: HostArray, target: float, near: float = NEAR, warm: bool = False
-    ) -> Place:  # fmt: skip
-        """A round; a warm one begins where Newton's own step is good."""
-        return self.on_columns(at, gradient, target, near, warm) if self.set.one_hot else self.on_all(at, target)
+    def approach(self, at: Place) -> Place:
+        """A start from which the Huber loss can be solved: its δ comes down from the size of the residuals in steps.
+
+        Where few residuals are below δ, nearly nothing bends, and Newton's steps are short.
+        """
+        if self.profile.code != HUBER:
+            return at
+        delta = self.profile.delta
+        residuals = np.abs(at.margins + at.there.intercept - self.profile.targets)
+        self.profile.delta = max(delta, float(np.median(residuals)))
+        while self.profile.delta > delta:
+            at = self.place(at.x, at.margins)
+            for _ in range(MOST_APPROACHES):
+                gradient = self.rows.back(at.there.slopes)
+                gap = float(gradient @ at.x) - self.radius * self.set.least(gradient)
+                if not gap > INEXACT * at.there.value or self.stop():
+                    break
+                at = self.step(at, gradient, ROUGH * gap)
+            self.profile.delta = max(delta, self.profile.delta / FALL)
+        return self.place(at.x, at.margins)
+
+    def step(self, at: Place, gradient: HostArray, target: float, near: float = NEAR) -> Place:
+        """A round."""
+        return self.on_columns(at, gradient, target, near) if self.set.one_hot else self.on_all(at, target)
 
     def worth_having(self, x: HostArray, gradient: HostArray, near: float) -> Working:
         """The support, and columns whose gradient is large; those of the round before where they hold all of these."""
@@ -205,7 +232,7 @@ class Rounds:
             return chosen, np.ones(len(chosen))
         return chosen, np.where(support[chosen], np.sign(x[chosen]), -np.sign(gradient[chosen]))
 
-    def on_columns(self, at: Place, gradient: HostArray, target: float, near: float, warm: bool) -> Place:
+    def on_columns(self, at: Place, gradient: HostArray, target: float, near: float) -> Place:
         """Newton's method on the columns worth having, as v ≥ 0 times signs."""
         filled = self.set.name == "simplex"
         chosen, signs, columns = self.worth_having(at.x, gradient, near)
@@ -234,7 +261,7 @@ class Rounds:
             found[free] = over_simplex(H, g[free], z[free], self.radius, filled, accuracy)
             return found
 
-        place = self.newton(columns, at._replace(x=np.abs(at.x[chosen])), target, gap_of, program, warm)
+        place = self.newton(columns, at._replace(x=np.abs(at.x[chosen])), target, gap_of, program)
         found = np.zeros(len(at.x))
         found[chosen] = signs[chosen] * place.x
         return place._replace(x=found)
@@ -257,19 +284,19 @@ class Rounds:
 
         return self.newton(self.rows, at, target, gap_of, program)
 
-    def newton(
-        self, columns: Columns, at: Place, target: float, gap_of: GapOf, program: Program, warm: bool = False
-    ) -> Place:  # fmt: skip
+    def newton(self, columns: Columns, at: Place, target: float, gap_of: GapOf, program: Program) -> Place:
         """min φ over the set on these columns, to a gap of `target`."""
-        (z, margins, now), caution, doubt, idle = at, 0.0, 0.0 if warm else 1.0, 0
+        (z, margins, now), caution, idle = at, 0.0, 0
+        if not self.set.one_hot:
+            self.doubt = 1.0
         for _ in range(MOST_STEPS):
             slope = columns.back(now.slopes)
             gap = gap_of(slope, z)
             if gap <= target or idle > MOST_IDLE or self.stop():
                 break
             share = gap / max(abs(now.value), TINY)
-            damping = doubt * min(MOST_DAMPING, share)  # far away; Newton's own step near the end
-            goal = program(now, damping, INEXACT if share > CLOSE and doubt > 0 else 0.0, slope, z)
+            damping = self.doubt * min(MOST_DAMPING, share)  # far away; Newton's own step near the end
+            goal = program(now, damping, INEXACT if share > CLOSE and self.doubt > SURE else 0.0, slope, z)
             if self.set.one_hot:
                 goal[goal < 1e-16 * self.radius] = 0.0
             downhill, noise = float(slope @ (goal - z)), ROUNDING * abs(now.value)
@@ -286,7 +313,7 @@ class Rounds:
                 length /= 2
                 trial = margins + length * (ahead - margins)
                 there = self.profile.expand(trial)
-            doubt = doubt * LESS_DOUBT if there.value <= now.value + AS_FORETOLD * downhill else 1.0
+            self.doubt = self.doubt * LESS_DOUBT if there.value <= now.value + AS_FORETOLD * downhill else 1.0
             if length <= SHORTEST:
                 if caution >= 1:
                     break
@@ -294,7 +321,7 @@ class Rounds:
             else:
                 caution = min(1.0, max(0.05, 4 * caution)) if length < 0.2 else caution / 4 if caution > 1e-3 else 0.0
                 z, margins, now = (goal if length == 1 else z + length * (goal - z)), trial, there
-            if length == 1 and gap**2 <= SQUARED * target * abs(now.value):
+            if self.set.one_hot and length == 1 and gap * gap <= SQUARED * target * abs(now.value):
                 break
             if caution > 0:
                 now = self.profile.expand(margins, caution)
