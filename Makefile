@@ -29,7 +29,7 @@ $(VENV)/.docs: pyproject.toml $(VENV)/.installed
 
 site: $(VENV)/.docs  ## the pictures, the gallery and the site in out/site; warnings are errors; then its tests in a browser
 	$(BIN)/python docs/site/banner.py
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs $(WORKERS) docs out/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs out/site
 	$(BIN)/python -m pytest -q -m site tests/site
 
 slow: $(VENV)/.installed  ## the long statistical tests; their figures are kept in docs/

@@ -54,13 +54,12 @@ class ForgedModel(Model):
     name, share, sealed = "forged model", 5, False
 
     def make(self, rng: random.Random, folder: Path) -> bytes:
-        from onesfw.files import read_tensors, write_tensors
-        from onesfw.linear.model import FORMAT, VERSION
+        from onesfw.files import write_tensors
 
-        a_model(rng).save(folder / "made")
-        content, tensors = read_tensors(folder / "made", FORMAT, VERSION, "model")
+        model = a_model(rng)
+        content, tensors = model.pack()
         forge(rng, content, tensors)
-        write_tensors(folder / "made", FORMAT, VERSION, content, tensors)
+        write_tensors(folder / "made", *model.file_kind[:2], content, tensors)
         return (folder / "made").read_bytes()
 
     def read(self, path: Path) -> Any:
@@ -123,13 +122,12 @@ class ForgedResult(SavedResult):
     name, share, sealed = "forged result", 5, False
 
     def make(self, rng: random.Random, folder: Path) -> bytes:
-        from onesfw.files import read_tensors, write_tensors
-        from onesfw.results.result_file import FORMAT, VERSION
+        from onesfw.files import write_tensors
 
-        a_result().save(folder / "made")
-        content, tensors = read_tensors(folder / "made", FORMAT, VERSION, "result")
+        result = a_result()
+        content, tensors = result.pack()
         forge(rng, content, tensors)
-        write_tensors(folder / "made", FORMAT, VERSION, content, tensors)
+        write_tensors(folder / "made", *result.file_kind[:2], content, tensors)
         return (folder / "made").read_bytes()
 
     def read(self, path: Path) -> Any:

@@ -12,7 +12,7 @@ from sparse_common import ROWS, as_examples, constrained_optimum, installed, sec
 from sparse_data import generated
 
 from onesfw.linear import Examples, Learner, Settings, evaluate
-from onesfw.linear.memory_rows import draw_order
+from onesfw.linear.pass_rows import draw_order
 
 TARGETS = (1e-2, 1e-3, 1e-4)
 RADII = (30.0, 100.0)

@@ -13,7 +13,7 @@ import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 
 from onesfw.linear import LOSSES, Examples, Learner, Settings, evaluate, examples
-from onesfw.linear.memory_rows import draw_order
+from onesfw.linear.pass_rows import draw_order
 
 ROWS = 50_000
 LOGISTIC = LOSSES["logistic"]
@@ -43,7 +43,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def passes(learner: Learner, data: Examples, count: int, seed: int = 0) -> Learner:
-    """Shuffled passes, as `onesfw.linear.memory_rows.Memory` makes them."""
+    """Shuffled passes, as `onesfw.linear.pass_rows.Memory` makes them."""
     rng = np.random.default_rng(seed)
     for number in range(count):
         learner.learn_examples(data, draw_order(rng, data.size, 1, learner.table.size > 0 and number > 0))

@@ -94,7 +94,7 @@ def compared(intercept: bool, names: tuple[str, ...], radii: tuple[float, ...]) 
         for radius in radii:
             settings = Settings(matrix.shape[1], "logistic", "l1", radius, intercept=ANYWHERE if intercept else None)
             exact = ours(settings, data, 1e-12, 0)
-            (coef,), (shift,) = exact.team.coefs, exact.team.intercepts
+            (coef,), (shift,) = exact.learners.coefs, exact.learners.intercepts
             slopes = LOGISTIC.derivative(matrix @ coef + shift, labels) / len(labels)
             penalty = float(np.abs(matrix.T @ slopes).max())
             best = float(exact.evaluation.value[0] + penalty * np.abs(coef).sum())
@@ -106,7 +106,7 @@ def compared(intercept: bool, names: tuple[str, ...], radii: tuple[float, ...]) 
                 ratios[gap].append(took / times[gap][0])
                 print(
                     f"   {name:<16}{radius:>8g}{gap:>8.0e}{took:>9.3f}{times[gap][0]:>10.3f}{ratios[gap][-1]:>7.2f}  "
-                    f"{times[gap][1]}; {np.count_nonzero(fit.team.coefs)}, {fit.evaluation.value[0]:.6f}",
+                    f"{times[gap][1]}; {np.count_nonzero(fit.learners.coefs)}, {fit.evaluation.value[0]:.6f}",
                     flush=True,
                 )
     for gap, limit in zip(GAPS, (1.0, 1.2), strict=True):
@@ -149,7 +149,7 @@ def with_intercept() -> None:
             held = (best, best) if interval == "given" else interval
             settings = Settings(matrix.shape[1], "logistic", "l1", radius, intercept=held)
             exact = fit_in_memory(settings, data, Budget(tol=None, polish=True), 0)
-            best, optimum = float(exact.team.intercepts[0]), exact.evaluation.value[0]
+            best, optimum = float(exact.learners.intercepts[0]), exact.evaluation.value[0]
             values = [
                 fit_in_memory(settings, data, Budget(passes=20, tol=None), seed).evaluation.value[0]
                 for seed in range(3)

@@ -1,5 +1,6 @@
 """The site: the Markdown of this folder, the gallery, and a page for every public name. `make site` builds it."""
 
+import logging
 import re
 import shutil
 import sys
@@ -7,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from sphinx.util import logging
+from sphinx.util.logging import getLogger
 
 from onesfw import __version__
 
@@ -108,7 +109,16 @@ def read(app: Sphinx, name: str, source: list[str]) -> None:
     text = re.sub(r"\]\((?:\.\./)?(CONTRIBUTING|CHANGELOG|SECURITY)\.md", lambda m: f"]({m[1].lower()}.md", source[0])
     text = re.sub(r"\]\((?:\.\./)?gallery/\)", "](gallery/index.rst)", text)
     text = re.sub(r"\]\((?:\.\./)?gallery/(plot_\w+)\.py", r"](gallery/\1.rst", text)
-    source[0] = re.sub(r"\]\(docs/(?=[\w-]+\.md)", "](", text)
+    text = re.sub(r"\]\(docs/(?=[\w-]+\.md)", "](", text)
+    source[0] = re.sub(r"^!\[([^\]]*)\]\((pictures/[\w-]+)\.png\)$", twins, text, flags=re.M)
+
+
+def twins(picture: re.Match[str]) -> str:
+    """A picture of a Markdown page as two: itself for light pages, its twin for dark ones."""
+    kinds = ((f"{picture[2]}.png", "light"), (f"{picture[2]}-dark.png", "dark"))
+    return "\n\n".join(
+        f"```{{image}} {path}\n:alt: {picture[1]}\n:class: banner only-{kind}\n```" for path, kind in kinds
+    )
 
 
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
@@ -122,7 +132,9 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     for name, missing in SKIPPED.items():
-        logging.getLogger(__name__).info("%s is shown but not run: %s is not installed", name, ", ".join(missing))
+        getLogger(__name__).info("%s is shown but not run: %s is not installed", name, ", ".join(missing))
+    for talkative in ("onesfw", "jax"):  # a package of the theme asks every logger to tell everything
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     reference.write(DOCS / "api")
     app.connect("builder-inited", pictures.crop_thumbnails, priority=900)  # after the gallery has been made
     app.connect("source-read", read)

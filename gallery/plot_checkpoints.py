@@ -40,7 +40,7 @@ def note(row, x):
 result = fw.minimize(
     fw.FiniteSum(lambda x, a: jnp.logaddexp(0.0, a @ x) + 0.05 * jnp.sum(x**2), rows),
     fw.sets.L1Ball(2.0, shape=20),
-    steps=3_000_000, key=7, every=50_000, evaluate=100, callbacks=[note],
+    steps=1_500_000, key=7, every=25_000, evaluate=100, callbacks=[note],
     checkpoint=None if folder == "none" else folder,
 )
 print(*(float(entry).hex() for entry in result.x), file=sys.stderr)
@@ -54,7 +54,7 @@ def life(folder, until):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    lives = [life(str(Path(folder) / "run"), until) for until in (1_000_000, 2_000_000, np.inf)]
+    lives = [life(str(Path(folder) / "run"), until) for until in (500_000, 1_000_000, np.inf)]
 _, undisturbed, _ = life("none", np.inf)
 for number, (log, _, code) in enumerate(lives, 1):
     print(f"life {number}: steps {int(log[0, 1]):,} to {int(log[-1, 1]):,}, exit code {code}")

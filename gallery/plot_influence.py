@@ -55,7 +55,7 @@ figure, panels = plt.subplots(2, 1, figsize=(5.4, 7.0))
 for axes, (name, told) in zip(panels, choices.items(), strict=True):
     reached = heard[name].sum(1)
     axes.add_collection(LineCollection(homes[edges], color="C5", linewidth=0.3, alpha=0.5, zorder=0))
-    dots = axes.scatter(*homes.T, c=100 * heard[name].mean(0), s=10, vmin=0, vmax=100)
+    dots = axes.scatter(*homes.T, c=100 * heard[name].mean(0), s=10, edgecolor="C5", linewidth=0.4, vmin=0, vmax=100)
     axes.scatter(*homes[told].T, s=70, facecolor="none", edgecolor="C1", linewidth=2, zorder=3)
     axes.set_title(f"{name}: {reached.mean():.0f} ± {2 * reached.std() / np.sqrt(TRIES):.0f} of {town.n} hear the news")
     axes.set_aspect("equal")

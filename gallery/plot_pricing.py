@@ -4,9 +4,8 @@ Prices that shape their own demand
 
 What should a shop charge, and how much should it order, when demand is random and answers to the prices? A newsvendor
 orders :math:`q_i` of each product before the season and sells at :math:`p_i`; demand is Poisson with a rate that
-depends on all prices. Samples depend on x = (p, q), and nothing can be reparametrised: demand is a whole number. The
-first picture shows what each method has learnt from the seasons so far, the second its prices beside those of a shop
-that forgets that its products replace one another.
+depends on all prices. Samples depend on x = (p, q), and nothing can be reparametrised: demand is a whole number. Who
+learns most from the seasons so far, and which prices come out?
 """
 
 import jax
@@ -14,7 +13,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from jax.scipy.special import gammaln
-from scipy.optimize import minimize
+from scipy.optimize import differential_evolution
 from scipy.stats import poisson
 
 import onesfw as fw
@@ -44,7 +43,7 @@ objective = fw.NonOblivious(lambda x, z: x["price"] @ jnp.minimum(z, x["order"])
 
 
 # %%
-# The best there is, from the Poisson probabilities: the order is a quantile, prices come from a search.
+# The best there is, from the Poisson probabilities: the order is a quantile; prices come from a search of all the box.
 def profit(price, order=None):
     rate = size * np.exp(reply @ price)
     order = poisson.ppf(1 - cost / price, rate) if order is None else order
@@ -52,12 +51,12 @@ def profit(price, order=None):
     return price @ sold - cost @ order
 
 
-found = minimize(lambda p: -profit(p), cost + 6, method="Powell", bounds=np.stack([cost + 1, cost + 14], 1))
+found = differential_evolution(lambda p: -profit(p), list(zip(cost + 1, cost + 14, strict=True)), seed=0, tol=1e-8)
 best, alone = -found.fun, cost + 1 / own  # the best prices of products that do not replace one another
 print(f"best profit {best:.1f}; at prices for each product alone {profit(alone):.1f}")
 # %%
 # min(z, q) has a kink, which the Hessian of one sample does not see; with the long memory of the convex setting
-# ``"hessian"`` goes astray. ``"importance"`` takes differences of gradients. Scores are noisy, and momentum leads.
+# ``"hessian"`` goes astray. ``"importance"`` takes differences of gradients. Scores are noisy: momentum wins here.
 methods = {
     "1-SFW, importance": (fw.one_sfw("nonconvex", correction="importance"), "C0"),
     "1-SFW, hessian, convex setting": (fw.one_sfw(), "C3"),
@@ -68,6 +67,7 @@ seasons, (_, (top, bottom)) = [300, 1_000, 3_000, 10_000], plt.subplots(2, 1, fi
 for place, (name, (algorithm, colour)) in enumerate(methods.items()):
     runs = [fw.maximize(objective, K, steps=t, replicates=8, algorithm=algorithm, evaluate=False).x for t in seasons]
     lost = np.array([[1 - profit(p, q) / best for p, q in zip(x["price"], x["order"], strict=True)] for x in runs])
+    assert lost.min() > 0
     stderr = lost.std(1, ddof=1) / np.sqrt(8)
     print(f"{name}: {lost[-1].mean():.2%} ± {stderr[-1]:.2%} of the best profit is lost after 10,000 seasons")
     top.errorbar(seasons, lost.mean(1), 2 * stderr, fmt="o-", color=colour, label=name, capsize=3)
@@ -76,4 +76,4 @@ top.set(xscale="log", yscale="log", xlabel="seasons", ylabel="profit lost, of th
 bottom.plot(range(5), found.x, "_", color="C5", markersize=30, markeredgewidth=3, label="best")
 bottom.plot(range(5), alone, "x", color="C5", markersize=8, markeredgewidth=2, label="for each product alone")
 bottom.set(xlabel="product", ylabel="price", xticks=range(5), xticklabels=range(1, 6), xlim=(-0.5, 4.5))
-_ = top.legend(), bottom.legend()
+_ = top.legend(), bottom.legend(loc="lower right")

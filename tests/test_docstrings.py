@@ -45,6 +45,7 @@ UNCHECKED = {
     "onesfw.lowrank.LowRank",
     "onesfw.lowrank.TraceModel",
     "onesfw.objectives.Surrogate",
+    "onesfw.results.show.FileKind",
     "onesfw.results.show.Sheet",
     "onesfw.results.show.as_html",
     "onesfw.results.show.as_text",

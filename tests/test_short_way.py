@@ -32,8 +32,6 @@ PACKAGE = Path(onesfw.__file__).parent
 PAGE = Path(__file__).parent.parent / "docs" / "design.md"
 BOTTOM = {f"{name}.py" for name in ("trees", "arguments", "capabilities", "progress", "files")}
 CALLS = ("minimize", "fit", "select", "compare")
-# A set function makes its own sampler and judge, which ask it in turn: these files call one another.
-TOGETHER = {"submodular/row_functions.py", "submodular/coverage.py", "submodular/certificates.py"}
 LIST = r"(<!-- the way of {} -->\n)(.*?)(\n<!-- its end -->)"
 
 PROBLEM = """
@@ -240,11 +238,7 @@ def test_the_call_goes_down_the_list_once(name):
     files, edges = traced(name)
     order = listed(name)
     assert sorted(files) == sorted(order), "`python tests/test_short_way.py --write` lists what is visited today"
-    upwards = [
-        where
-        for (a, b), where in edges.items()
-        if order.index(a) > order.index(b) and not (name == "select" and {a, b} <= TOGETHER)
-    ]
+    upwards = [where for (a, b), where in edges.items() if order.index(a) > order.index(b)]
     assert not upwards, f"{name} comes back to a file it left:\n" + "\n".join(upwards)
 
 

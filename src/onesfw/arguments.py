@@ -116,7 +116,7 @@ def whole_number(value: object, argument: str, least: int, most: int | None = No
 
 
 def subsets(family: object, n: int, name: str) -> list[list[int]]:
-    """Sets of the whole numbers below n, each sorted; a sentence where they are something else."""
+    """Sets of the whole numbers below n, each sorted; an error where they are something else."""
     message = f"{name}: family must be a list of sets of whole numbers, such as [[0, 1], [2]], got {family!r:.200}"
     if not isinstance(family, Iterable) or (isinstance(family, np.ndarray) and family.ndim == 0):
         raise TypeError(message)

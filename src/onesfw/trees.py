@@ -112,7 +112,7 @@ def describe(tree: Tree) -> str:
 
 
 def as_array(value: object, name: str) -> HostArray:
-    """NumPy's array of a value; a sentence where lists of different lengths make none."""
+    """NumPy's array of a value; an error where lists of different lengths make none."""
     try:
         return np.asarray(value)
     except (ValueError, TypeError):

@@ -103,8 +103,11 @@ def test_a_file_of_ones_own(tmp_path):
     ("arguments", "said"),
     [
         (("logistc",), "did you mean 'logistic'"),
-        (("logistic", "--algorithms", "one_swf"), "did you mean 'one_sfw'"),
-        (("logistic", "--algorithms", ","), "at least one algorithm"),
+        (
+            ("logistic", "--algorithms", "one_swf"),
+            "no algorithm 'one_swf'; did you mean 'one_sfw'",
+        ),
+        (("logistic", "--algorithms", ","), "--algorithms: name at least one of one_sfw"),
         (("one_sfw", "--algorithms", "momentum_sfw"), "at least one problem before --algorithms"),
         (("logistic", "--samples", "0"), "--samples must be a finite number of at least 1"),
         (("logistic", "--seeds", "0"), "--seeds must be a finite number of at least 1"),

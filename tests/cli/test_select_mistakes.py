@@ -8,7 +8,7 @@ from select_command_checks import answer, complaint, run
 from typer.testing import CliRunner
 
 from onesfw import cli
-from onesfw.submodular import selection
+from onesfw.results import show
 
 
 def test_nothing_is_written_where_the_input_is_bad(table, tmp_path):
@@ -23,7 +23,7 @@ def test_nothing_is_written_where_the_input_is_bad(table, tmp_path):
     assert "NaN" in complaint(bad, "--k", 1, "--out", out)
     assert out.read_text() == "precious"
     before = table.read_text()
-    assert "would overwrite what is read" in complaint(table, "--k", 1, "--out", table)
+    assert "would overwrite the data" in complaint(table, "--k", 1, "--out", table)
     assert table.read_text() == before
 
 
@@ -168,7 +168,7 @@ def test_scale_makes_columns_count_alike(tmp_path):
 
 def test_the_map_marks_the_chosen_rows(tmp_path, monkeypatch):
     figures = []
-    monkeypatch.setattr(selection, "save_figure", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr(show, "save_figure", lambda figure, path: figures.append(figure))
     source = tmp_path / "data.npy"
     points = np.random.default_rng(0).normal(size=(40, 2)) * [5, 1]  # in the plane: a map keeps all distances
     np.save(source, points)

@@ -36,7 +36,7 @@ def test_trajectory_does_not_depend_on_chunks_evaluation_or_progress(setting, mo
     algorithm = fw.one_sfw(setting)
     plain = fw.minimize(noisy(), BALL, steps=5000, algorithm=algorithm, key=3, evaluate=False)
     looked = fw.minimize(noisy(), BALL, steps=5000, algorithm=algorithm, key=3, evaluate=50, every=37)
-    monkeypatch.setattr("onesfw.engine.host_loop.GROWTH", 1.0001)  # chunks of 1, 1, 1, …, then a few more
+    monkeypatch.setattr("onesfw.engine.host_loop.GROWTH", 2)  # chunks of 1, 2, 4, … up to what a millisecond takes
     monkeypatch.setattr("onesfw.engine.host_loop.CHUNK_SECONDS", 1e-3)
     cut = fw.minimize(noisy(), BALL, steps=5000, algorithm=algorithm, key=3, evaluate=False, every=[5, 4097])
     for other in (looked, cut):

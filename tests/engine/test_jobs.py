@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import sys
 import unittest.mock
 
 import jax
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import joblib
 import numpy as np
 import pytest
+from cluster_checks import dask_cluster
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
@@ -43,15 +45,8 @@ def compiled_once(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A Dask cluster of two processes on this machine's loopback."""
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", worker_dashboard_address=None
-        ) as local,
-        distributed.Client(local) as client,
-    ):
-        yield client
+    with dask_cluster() as local:
+        yield local
 
 
 @pytest.fixture(params=BACKENDS)
@@ -70,7 +65,7 @@ def digits():
     return X[:300] / 16, y[:300]
 
 
-def linear_work(X, y):
+def linear_work(X, y, show=False):
     """What the linear models offer: a stream, classes, a search, a path of radii, half-samples and folds."""
     classes = np.unique(y)
     streamed = OneSFWClassifier(radius=20.0, n_jobs=2).partial_fit(X, y, classes=classes)
@@ -81,12 +76,15 @@ def linear_work(X, y):
         OneSFWClassifier(steps=600, tol=None, random_state=0), {"radius": [1.0, 10.0]}, cv=2, refit=False
     ).fit(X, y)
     few = examples(X[:80, 10:30], np.where(y[:80] == 3, 1.0, -1.0), None, 20, LOSSES["logistic"])
-    stable = stability_selection(Settings(20), few, [0.5, 2.0], pairs=2, tol=0.01, n_jobs=2)
-    path = fw.radius_path(X, y == 3, [1.0, 5.0, 10.0], passes=2, n_jobs=2)
-    chosen = OneSFWClassifierCV(radii=[1.0, 5.0], cv=2, random_state=0, n_jobs=2).fit(X, y < 5)
+    stable = stability_selection(Settings(20), few, [0.5, 2.0], pairs=2, tol=0.01, n_jobs=2, progress=show)
+    radii = {"radii": [1.0, 5.0, 10.0], "passes": 2, "n_jobs": 2, "progress": show}
+    path = fw.radius_path(X, y == 3, **radii)
+    divided = fw.radius_path(X, y == 3, **radii, polish=False)  # a share of the radii for each worker
+    chosen = OneSFWClassifierCV(radii=[1.0, 5.0], cv=2, random_state=0, n_jobs=2, verbose=show).fit(X, y < 5)
     return [
         streamed.coef_, fitted.coef_, fitted.intercept_, summed.coef_, search.cv_results_["mean_test_score"],
-        path.coefs.toarray(), path.gap, stable.probabilities, chosen.loss_path_, chosen.coef_,
+        path.coefs.toarray(), path.gap, divided.coefs.toarray(), divided.gap, stable.probabilities,
+        chosen.loss_path_, chosen.coef_,
     ]  # fmt: skip
 
 
@@ -117,13 +115,17 @@ def alone(digits):
 
 
 def test_every_backend_gives_the_bits_of_the_serial_run(alone, digits, backend, capsys):
-    found = linear_work(*digits) + engine_work(show=True)
-    for expected, one in zip(alone[0] + alone[1], found, strict=True):
-        np.testing.assert_array_equal(one, expected)
-        assert np.abs(expected).max() > 0
+    found = linear_work(*digits, show=True)
+    bars = capsys.readouterr().err
+    for done in ("half-samples", "4/4", "radii", "3/3", "rows"):  # of the selection, of both paths
+        assert done in bars
+    found += engine_work(show=True)
     bars = capsys.readouterr().err
     for done in ("600/600", "200/200", "1/1"):  # steps of the replicates and of the sweep, methods compared
         assert done in bars
+    for expected, one in zip(alone[0] + alone[1], found, strict=True):
+        np.testing.assert_array_equal(one, expected)
+        assert np.abs(expected).max() > 0
 
 
 def test_independent_work_goes_where_the_user_says_and_the_log_names_the_worker(backend, caplog):
@@ -171,6 +173,7 @@ def elsewhere(name):
     from pyspark.sql import SparkSession
 
     local = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # which workers are started with; `python3` may be another
     session = (
         local.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
     )

@@ -13,7 +13,7 @@ from safetensors.numpy import save as save_tensors
 
 from onesfw import files
 from onesfw.data.encoding import Column, Encoding
-from onesfw.linear.model import FORMAT, VERSION, LinearModel, Training, package_versions
+from onesfw.linear.model import LinearModel, Training, package_versions
 from onesfw.linear.scores import Scores
 
 SPARSE = np.zeros(50)
@@ -140,7 +140,7 @@ def test_every_single_bit_of_a_model_counts(intact, tmp_path):
 
 
 def forged(path, content: dict, tensors: dict) -> None:
-    files.write_tensors(path, FORMAT, VERSION, content, {"intercept": np.zeros(1), **tensors})
+    files.write_tensors(path, *LinearModel.file_kind[:2], content, {"intercept": np.zeros(1), **tensors})
 
 
 def test_foreign_files(tmp_path):
@@ -148,7 +148,7 @@ def test_foreign_files(tmp_path):
     (tmp_path / "pickle").write_bytes(b"\x80\x04\x95" + b"cos\nsystem\n(S'echo'\ntR." * 10)
     (tmp_path / "torch").write_bytes(save_tensors({"w": np.ones(3)}, {"format": "pt"}))
     files.write_tensors(tmp_path / "result", "onesfw.result", 1, {}, {})
-    files.write_tensors(tmp_path / "later", FORMAT, 99, {}, {})
+    files.write_tensors(tmp_path / "later", LinearModel.file_kind.form, 99, {}, {})
     good = {
         "shape": [3], "loss": "logistic", "constraint": "l1", "radius": 1.0, "labels": [0, 1], "delta": 1.0,
         "encoding": None, "versions": {}, "training": {}, "test": None,

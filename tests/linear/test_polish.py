@@ -16,11 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from onesfw.linear import CONSTRAINTS, LOSSES, Settings, evaluate, examples, radius_path, train
 from onesfw.linear import curvature as curvatures
 from onesfw.linear.defaults import ANYWHERE
+from onesfw.linear.parallel_learners import ParallelLearners
 from onesfw.linear.polish import Rounds, polish
 from onesfw.linear.radii import chosen_radius, first_start, solve_radii
 from onesfw.linear.scaling import column_scales, unevenness
 from onesfw.linear.simplex_quadratics import over_simplex
-from onesfw.linear.team import Team
 from onesfw.linear.training import Budget, fit_in_memory
 from onesfw.sklearn import OneSFWClassifier, OneSFWRegressor
 
@@ -211,14 +211,14 @@ def test_a_stop_leaves_the_models_in_their_sets():
 
 def test_ctrl_c_leaves_a_fitted_estimator(monkeypatch):
     X, y = load_breast_cancer(return_X_y=True)
-    asked = Team.coefs.fget
+    asked = ParallelLearners.coefs.fget
 
     def interrupted(self):
         os.kill(os.getpid(), signal.SIGINT)
-        monkeypatch.setattr(Team, "coefs", property(asked))
+        monkeypatch.setattr(ParallelLearners, "coefs", property(asked))
         return asked(self)
 
-    monkeypatch.setattr(Team, "coefs", property(interrupted))
+    monkeypatch.setattr(ParallelLearners, "coefs", property(interrupted))
     model = OneSFWClassifier(radius=5.0, random_state=0)
     with pytest.raises(KeyboardInterrupt, match="holds the model as it stands"):
         model.fit(X, y)
@@ -355,7 +355,7 @@ def test_several_models_are_the_same_on_any_number_of_threads():
     data = case("logistic")
     settings = Settings(12, "logistic", "l1", (0.5, 2.0, 8.0), intercept=ANYWHERE)
     one, many = (fit_in_memory(settings, data, Budget(polish=True, tol=1e-8), 0, n_jobs=n) for n in (1, 3))
-    np.testing.assert_array_equal(one.team.coefs, many.team.coefs)
+    np.testing.assert_array_equal(one.learners.coefs, many.learners.coefs)
     assert (np.diff(one.evaluation.value) < 0).all()
 
 

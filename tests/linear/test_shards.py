@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import signal
 import threading
 import tracemalloc
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+from cluster_checks import dask_cluster
 from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.linear import LOSSES, Learner, Settings, evaluate, examples, rounds, shards, train
@@ -187,17 +189,10 @@ def test_shards_of_rows_in_memory():
 
 @pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_dask_workers_that_are_killed_change_nothing(folder, monkeypatch, kills):
-    distributed = pytest.importorskip("distributed")
     options = {**OPTIONS, "passes": 2 * kills, "round_rows": 200}
     expected = train(folder, **options)
     do_round, victims = rounds.do_round, []
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", worker_dashboard_address=None
-        ) as local,
-        distributed.Client(local),
-        joblib.parallel_config(backend="dask"),
-    ):
+    with dask_cluster() as local, joblib.parallel_config(backend="dask"):
 
         def killing(settings, state, parts, place, count):
             if place % 4 == 1:  # in the middle of a round
@@ -234,3 +229,63 @@ def test_a_worker_needs_at_most_80_bytes_a_feature_and_model(constraint, labels)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert 2 * message + peak <= 80 * 20_000 * settings.models  # as it comes, and as it is read
+
+
+def test_rows_kept_from_one_run_are_not_taken_for_those_of_another(tmp_path):
+    """A process keeps decoded chunks: of the same files, read in another way, they are other rows."""
+    rng = np.random.default_rng(0)
+    for number in range(2):
+        X = rng.normal(size=(200, 2))
+        columns = {"y": X[:, 0] > 0, "z": X[:, 1] > 0, "a": X[:, 0], "b": X[:, 1]}
+        pq.write_table(pa.table(columns), tmp_path / f"{number}.parquet")
+    options = {"radius": 3.0, "passes": 5, "shards": 2, "round_rows": 50}
+    first = train(tmp_path, target="y", drop=["z"], **options)
+    second = train(tmp_path, target="z", drop=["y"], **options)
+    assert np.argmax(first.coef) == 0
+    assert np.argmax(second.coef) == 1
+    shards._kept.clear()
+    np.testing.assert_array_equal(train(tmp_path, target="z", drop=["y"], **options).coef, second.coef)
+
+
+@pytest.mark.parametrize("source", ["rows", "files"])
+def test_columns_of_unlike_scales_are_divided_by_them(tmp_path, source):
+    X, y = data(3, rows=800, columns=3)
+    unit = np.array([1.0, 1e-3, 1e3])
+    for number, part in enumerate(np.array_split(np.arange(800), 4)):
+        columns = {"y": y[part], **{f"x{j}": X[part, j] * unit[j] for j in range(3)}}
+        pq.write_table(pa.table(columns), tmp_path / f"{number}.parquet")
+    rows = (X * unit, y) if source == "rows" else tmp_path
+    options = {"radius": 3.0, "passes": 40, "shards": 2, "round_rows": 50} | (
+        {} if source == "rows" else {"target": "y"}
+    )
+    model = train(rows, **options)
+    assert model.scale is not None
+    assert np.abs(model.coef * model.scale).sum() <= 3.0 + 1e-9
+    assert train(rows, **options, scale=False).scale is None
+    accuracy = np.mean(model.predict((X * unit).astype(np.float32)) == y)
+    even = train((X, y), radius=3.0, passes=40, shards=2, round_rows=50)
+    assert accuracy > np.mean(even.predict(X.astype(np.float32)) == y) - 0.02
+
+
+@pytest.mark.parametrize("how", ["has changed", "is gone", "was added"])
+def test_files_of_shards_that_are_not_as_they_were_are_refused_by_name(folder, tmp_path, monkeypatch, how):
+    place = shutil.copytree(folder, tmp_path / "parts")
+    do_round = rounds.do_round
+
+    def spoiling(settings, state, parts, number, count):
+        if number == 3:
+            if how == "has changed":
+                shutil.copy(place / "0.parquet", place / "5.parquet")
+            elif how == "is gone":
+                (place / "5.parquet").unlink()
+            else:
+                shutil.copy(place / "0.parquet", place / "9.parquet")
+        return do_round(settings, state, parts, number, count)
+
+    monkeypatch.setattr(rounds, "do_round", spoiling)
+    name = "9" if how == "was added" else "5"
+    words = rf"{name}\.parquet"  # gone, it may be missed before the pass ends
+    with pytest.raises(
+        (ValueError, OSError), match=words if how == "is gone" else f"{words} {how} since the pass before"
+    ):
+        train(place, **OPTIONS)

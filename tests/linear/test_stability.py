@@ -192,7 +192,7 @@ def test_a_result_prints_draws_saves_and_loads(tmp_path):
     )  # fmt: skip
     for change in forged:
         Stability(**{**named.__dict__, **change}).save(tmp_path / "s.safetensors")
-        with pytest.raises(ValueError, match="not a stability selection of this version"):
+        with pytest.raises(ValueError, match="not a saved stability selection of this version"):
             Stability.load(tmp_path / "s.safetensors")
     nothing = Stability(np.ones(1), np.zeros((1, 3)), 0.75, 4, 3, 0.0, None, "none")
     assert str(nothing).startswith("0 of 3 columns")

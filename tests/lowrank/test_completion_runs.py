@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from lowrank_checks import planted
 
-from onesfw.lowrank import complete, corrective, radius_path, saves
+from onesfw.lowrank import complete, completion_checkpoint, corrective, radius_path
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def noisy():
 @pytest.fixture
 def eager(monkeypatch):
     """Every stage is saved."""
-    monkeypatch.setattr(saves.Checkpoint, "due", lambda self: True)
+    monkeypatch.setattr(completion_checkpoint.Checkpoint, "due", lambda self: True)
 
 
 class Killed(Exception):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import onesfw as fw
-from onesfw.results import pictures, report
+from onesfw.results import report, result_picture
 from onesfw.results.show import lines
 
 ROWS = np.random.default_rng(5).normal(size=(60, 6)).astype(np.float32)
@@ -158,7 +158,7 @@ def test_replicates_that_ended_apart_are_aligned_by_their_samples():
     samples = np.asarray([[2, 4, 8], [2, 3, -1]])
     ragged = dataclasses.replace(trace, value=value, samples=samples)
     result = dataclasses.replace(solved(replicates=2, steps=8), trace=ragged)
-    samples, middle, low, _ = pictures.curve(result, pictures.value_panel(result, None))
+    samples, middle, low, _ = result_picture.curve(result, result_picture.value_panel(result, None))
     np.testing.assert_array_equal(samples, [2, 3, 4, 8])
     np.testing.assert_allclose(middle, [7.0, 4.5, 4.0, 2.0])
     assert low[1] < 4.5

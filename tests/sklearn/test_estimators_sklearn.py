@@ -221,7 +221,7 @@ def test_after_a_fit_the_intercept_is_the_best_for_its_coefficients(loss, constr
     y = {True: np.where(rng.random(200) < 0.8, 1.0, -1.0), False: rng.poisson(3.0, 200).astype(float)}
     data = examples(X, y[LOSSES[loss].classifies], rng.uniform(0.5, 2, 200), 10, LOSSES[loss])
     fit = fit_in_memory(Settings(10, loss, constraint, 2.0, intercept=ANYWHERE), data, Budget(steps=2_000), 0)
-    (x,), (b,) = fit.team.coefs, fit.team.intercepts
+    (x,), (b,) = fit.learners.coefs, fit.learners.intercepts
 
     def mean(b):
         return np.average(LOSSES[loss].value(X @ x + b, data.targets), weights=data.weights)

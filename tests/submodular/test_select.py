@@ -246,7 +246,7 @@ def test_the_kernels_follow_the_estimator():
         x[0], x[1] = 0.0, 1.0
         for rho in (1.0, 0.3):
             moved = d.copy()
-            function.stepper()(moved, x, previous, rho, np.array([2, 5]))
+            function.stepper(float(function.omegas))(moved, x, previous, rho, np.array([2, 5]))
             objective = fw.MultilinearExtension(function)
             with jax.enable_x64(True):
                 slope = jax.jit(lambda p, r, o=objective: o.at(r, p, 0.0).gradient(p))

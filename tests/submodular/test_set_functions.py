@@ -122,7 +122,7 @@ def test_influence_is_the_expected_spread(seeds):
 def test_influence_is_monotone_and_submodular(seed):
     rng = np.random.default_rng(seed)
     function = submodular.Influence(np.vstack([rng.integers(0, N, (12, 2)), [[0, 1]]]), 0.4).sample(100, seed)
-    submodular.check_submodular(function, trials=5, seed=seed)
+    submodular.check_submodular(function, trials=5, key=seed)
 
 
 def test_reverse_sets_are_a_function_of_their_number():

@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
-from onesfw.cli.errors import sentences
-from onesfw.cli.solve_command import whole
+from onesfw.cli.errors import readable_errors
+from onesfw.cli.option_values import whole
+from onesfw.cli.output import print_sheet
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -38,10 +39,9 @@ def bounds_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Bound the error of one_sfw: the theorems' constants, the bound after N steps, the steps for an error E."""
-    with sentences(traceback, bounds_command):
+    with readable_errors(traceback, bounds_command):
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw import zoo
-            from onesfw.cli.output import print_sheet
             from onesfw.theory import promises
 
             found = zoo.find(problem)

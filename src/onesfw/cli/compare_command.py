@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import INTERRUPTED, sentences
-from onesfw.cli.solve_command import whole
+from onesfw.cli.errors import INTERRUPTED, readable_errors
+from onesfw.cli.option_values import whole
+from onesfw.cli.output import check_outputs, print_remark, print_sheet
 
 if TYPE_CHECKING:
     from onesfw.experiments import Comparison
@@ -45,15 +46,11 @@ def compare_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Compare all methods that apply: error, slope, samples, gradients, LMO calls and seconds at equal budgets."""
-    with sentences(traceback, compare_command):
+    with readable_errors(traceback, compare_command):
         with contextlib.redirect_stdout(sys.stderr):  # only the answer goes to stdout, whatever a user's file prints
             from onesfw.experiments import compare
-            from onesfw.files import check_target
 
-            if report is not None:
-                if report.suffix not in (".html", ".htm"):
-                    raise ValueError(f"--report {report} must end in .html: it is a page")
-                check_target(report)
+            check_outputs([], {"--report": report}, {"--report": (".html", ".htm")})
             targets, names = told_apart(problems, algorithms)
             done = compare(
                 targets, algorithms=names, samples=samples, seeds=seeds, key=key, step_rules=step_rules,
@@ -82,7 +79,6 @@ def show(done: list[Comparison], report: Path | None, as_json: bool) -> None:
     import json
     import shlex
 
-    from onesfw.cli.output import print_remark, print_sheet
     from onesfw.experiments import Report, write_page
 
     page = Report.of(done, shlex.join(["onesfw", *sys.argv[1:]]))

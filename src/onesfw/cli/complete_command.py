@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import INTERRUPTED, MISTAKE, say, sentence, sentences
-from onesfw.cli.solve_command import whole
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, readable_errors, say
+from onesfw.cli.option_values import whole
+from onesfw.cli.output import check_outputs, print_written, write_outputs
 
 if TYPE_CHECKING:
     from onesfw.lowrank import Columns, Completed
@@ -94,14 +94,15 @@ def complete_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from.", rich_help_panel=SHOW),
 ) -> None:
     """Predict all ratings from some: a matrix of low rank and biases, with its errors, and recommendations."""
-    with sentences(traceback, complete_command, **SPELLING):
+    with readable_errors(traceback, complete_command, **SPELLING):
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.arguments import whole_number
             from onesfw.lowrank import Columns, complete_file
             from onesfw.lowrank.rating_files import read_users
 
             whole_number(k, "k", 1)
-            check_outputs(model, plot, out if recommend is not None else None, [ratings, test, recommend])
+            outputs = {"--model": model, "--plot": plot, "--out": None if recommend is None else out}
+            check_outputs([ratings, test, None if recommend == "all" else recommend], outputs)
             columns = Columns(user, item, rating, form, delimiter, not no_header, skip_bad)
             everyone = recommend is None or recommend == "all"
             names = None if everyone else read_users(recommend, user)  # before any work
@@ -114,54 +115,26 @@ def complete_command(
         raise typer.Exit(show(done, ratings, columns, model, plot, wish, k, as_json))
 
 
-def check_outputs(model: Path | None, plot: Path | None, out: Path | None, inputs: list[str | None]) -> None:
-    """Raise where a file cannot be written, or would overwrite another of the call."""
-    from onesfw.files import check_target
-    from onesfw.results.pictures import picture_ending
-
-    taken = {os.path.realpath(path): "the data" for path in inputs if path is not None and path != "-"}
-    for option, path in (("--model", model), ("--plot", plot), ("--out", out)):
-        if path is None:
-            continue
-        place = os.path.realpath(path)
-        if place in taken:
-            raise ValueError(f"{option} {path} would overwrite {taken[place]}; give another path")
-        taken[place] = option
-        check_target(path)
-    if plot is not None:
-        picture_ending(plot)
-
-
 def show(
     done: Completed, source: str, columns: Columns, model: Path | None, plot: Path | None,
     wish: tuple[list[str] | None, Path] | None, k: int, as_json: bool,
 ) -> int:  # fmt: skip
     """Write what was asked for, print the figures, and return the exit code: a failure costs the code, not the rest."""
-    code = INTERRUPTED if done.model.status == "interrupted" else 0
-    written: dict[str, str] = {}
     unknown = 0
+    names, out = (None, None) if wish is None else wish
 
-    def recommendations() -> None:
+    def recommend(path: Path) -> None:
         nonlocal unknown
-        assert wish is not None
-        unknown = done.recommend(wish[0], columns.user, wish[1], k, item=columns.item)
+        unknown = done.recommend(names, columns.user, path, k, item=columns.item)
 
-    wishes = (
-        ("model", model, lambda: done.model.save(model or "")),
-        ("picture", plot, lambda: done.model.plot(plot)),
-        ("recommendations", None if wish is None else wish[1], recommendations),
+    written, failures = write_outputs(
+        {"model": (model, done.model.save), "plot": (plot, done.model.plot), "recommendations": (out, recommend)}
     )
-    for what, path, write in wishes:
-        if path is None:
-            continue
-        try:
-            write()
-            written[what] = str(path)
-        except (OSError, ValueError) as error:
-            say(sentence(error))
-            code = MISTAKE
+    for failure in failures:
+        say(failure)
+    code = MISTAKE if failures else INTERRUPTED if done.model.status == "interrupted" else 0
     if as_json:
-        print(json.dumps(content(done, source, written, unknown), allow_nan=False))
+        print(json.dumps(content(done, source, unknown) | written, allow_nan=False))
         return code
     from rich.console import Console
 
@@ -179,12 +152,11 @@ def show(
     if unknown:
         were = "user was" if unknown == 1 else "users were"
         print(f"  {unknown:,} {were} not known; their recommendations follow the items' biases")
-    for what, place in written.items():
-        print(f"{what}: {place}")
+    print_written(written)
     return code
 
 
-def content(done: Completed, source: str, written: dict[str, str], unknown: int) -> dict[str, Any]:
+def content(done: Completed, source: str, unknown: int) -> dict[str, Any]:
     """The figures of a run, as JSON has them."""
     from dataclasses import asdict
 
@@ -222,5 +194,4 @@ def content(done: Completed, source: str, written: dict[str, str], unknown: int)
         },
         "test": None if model.test is None else plain(asdict(model.test)),
         "unknown_users": unknown,
-        "written": dict(written),
     }  # fmt: skip

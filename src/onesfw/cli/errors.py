@@ -19,7 +19,7 @@ BROKEN_DOWN = 1
 
 
 @contextmanager
-def sentences(traceback: bool, command: Callable[..., Any] | None = None, **spelling: str) -> Iterator[None]:
+def readable_errors(traceback: bool, command: Callable[..., Any] | None = None, **spelling: str) -> Iterator[None]:
     """Turn whatever goes wrong inside into a sentence and an exit code; with `traceback`, let it through.
 
     Inside, messages call arguments by the options of `command`: `radius` is `--radius`. `spelling` adds those whose
@@ -47,8 +47,18 @@ def sentences(traceback: bool, command: Callable[..., Any] | None = None, **spel
     except Exception as error:  # a user's file may raise anything
         if traceback:
             raise
-        say(as_options(sentence(error), names))
+        say(as_options(message_of(error), names))
         raise typer.Exit(MISTAKE) from None
+
+
+@contextmanager
+def interruptible(outcome: str) -> Iterator[None]:
+    """Ctrl-C ends the command with the outcome in words and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"interrupted; {outcome}")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def options_of(command: Callable[..., Any]) -> dict[str, str]:
@@ -80,7 +90,7 @@ def show_warning(
     say(str(message))
 
 
-def sentence(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """An error in one line: ours are sentences already, a stranger's gets its type's name in front."""
     message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     lines = [line.strip() for line in message.splitlines() if line.strip()]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import INTERRUPTED, MISTAKE, say, sentence, sentences
-from onesfw.cli.solve_command import whole
+from onesfw.cli.errors import INTERRUPTED, MISTAKE, readable_errors, say
+from onesfw.cli.option_values import listed_paths, whole
+from onesfw.cli.output import check_outputs, print_written, write_outputs
 
 if TYPE_CHECKING:
     from onesfw.linear.model import LinearModel
@@ -45,9 +45,10 @@ def fit_command(
     train: str = typer.Argument(
         ...,
         metavar="TRAIN",
-        help="The file to learn from; a folder, a quoted pattern or an address for several; - is the standard input.",
+        help="The file to learn from; a folder, a quoted pattern, an address, or several with commas; - is the "
+        "standard input.",
     ),
-    test: str = typer.Argument(None, metavar="TEST", help="A file to test on.", show_default=False),
+    test: str = typer.Argument(None, metavar="TEST", help="A file, or files, to test on.", show_default=False),
     loss: str = typer.Option(
         "logistic", metavar="NAME", help="logistic, squared_hinge, squared, huber, poisson.", rich_help_panel=MODEL
     ),
@@ -145,13 +146,14 @@ def fit_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from.", rich_help_panel=SHOW),
 ) -> None:
     """Train a linear model under a norm constraint, one row at a time: a table of loss, accuracy, AUC and norm."""
-    with sentences(traceback, fit_command, **SPELLING):
+    with readable_errors(traceback, fit_command, **SPELLING):
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.linear import train as train_model
 
-            check_outputs(model, cache, [train, test])
+            sources, tests = listed_paths(train), None if test is None else listed_paths(test)
+            check_outputs([*sources, *(tests or ())], {"--cache": cache, "--model": model})
             trained = train_model(
-                train, test=test, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
+                sources, test=tests, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,
                 scale="auto" if scale is None else scale, polish=polish,
                 cache=cache, checkpoint=checkpoint, progress=not (quiet or as_json), buffer=buffer,
@@ -163,35 +165,16 @@ def fit_command(
         raise typer.Exit(show(trained, train, test, model, as_json))
 
 
-def check_outputs(model: Path | None, cache: Path | None, inputs: list[str | None]) -> None:
-    """Raise where the model cannot be written, or would overwrite another file of the call."""
-    from onesfw.files import check_target
-
-    if model is None:
-        return
-    taken = {os.path.realpath(path): "the data" for path in inputs if path not in (None, "-") and path is not None}
-    if cache is not None:
-        taken[os.path.realpath(cache)] = "--cache"
-    if os.path.realpath(model) in taken:
-        raise ValueError(f"--model {model} would overwrite {taken[os.path.realpath(model)]}; give another path")
-    check_target(model)
-
-
 def show(trained: LinearModel, train: str, test: str | None, path: Path | None, as_json: bool) -> int:
     """Write the model, print its figures, and return the exit code: a failure costs the code, not the figures."""
+    written, failures = write_outputs({"model": (path, trained.save)})
+    for failure in failures:
+        say(failure)
     code = 0 if trained.training.finished else INTERRUPTED
-    written: str | None = None
-    if path is not None:
-        try:
-            trained.save(path)
-            written = str(path)
-        except (OSError, ValueError) as error:
-            say(sentence(error))
-            code = MISTAKE
-    if test is not None and trained.test is None and code == 0:
+    if failures or (code == 0 and test is not None and trained.test is None):
         code = MISTAKE
     if as_json:
-        print(json.dumps(content(trained, train, test, written), allow_nan=False))
+        print(json.dumps(content(trained, train, test) | written, allow_nan=False))
         return code
     from rich.console import Console
 
@@ -201,12 +184,11 @@ def show(trained: LinearModel, train: str, test: str | None, path: Path | None, 
     console.print(boxed(f"{train}: {trained.title}", ("training", "result"), trained.rows()))
     if trained.test is not None and trained.test.confusion is not None and len(trained.test.confusion) <= MOST_SHOWN:
         console.print(boxed("test rows by label", *trained.test.confusion_rows()))
-    if written is not None:
-        print(f"model: {written}")
+    print_written(written)
     return code
 
 
-def content(trained: LinearModel, train: str, test: str | None, path: str | None) -> dict[str, Any]:
+def content(trained: LinearModel, train: str, test: str | None) -> dict[str, Any]:
     """The figures of a run, as JSON has them."""
     import numpy as np
 
@@ -249,5 +231,4 @@ def content(trained: LinearModel, train: str, test: str | None, path: str | None
         "seconds": record.seconds,
         "pass_seconds": list(record.pass_seconds),
         "compile_seconds": record.compile_seconds,
-        "model": path,
     }

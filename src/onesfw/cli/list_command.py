@@ -7,7 +7,8 @@ import textwrap
 
 import typer
 
-from onesfw.cli.errors import sentences
+from onesfw.cli.errors import readable_errors
+from onesfw.cli.output import print_sheet
 
 KINDS = ("problems", "algorithms", "sets")
 
@@ -17,9 +18,8 @@ def list_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """List the problems, algorithms and sets that `onesfw solve` knows by name."""
-    with sentences(traceback):
+    with readable_errors(traceback):
         from onesfw.arguments import nearest
-        from onesfw.cli.output import print_sheet
         from onesfw.results.show import Sheet
 
         if kind and kind not in KINDS:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from onesfw.cli.errors import sentences
+from onesfw.cli.errors import readable_errors
+from onesfw.cli.option_values import listed_paths
 
 if TYPE_CHECKING:
     from onesfw.linear.prediction import Predictions
@@ -29,7 +30,9 @@ AUC goes to the error stream."""
 def predict_command(
     model: Path = typer.Argument(..., metavar="MODEL", help="A model that `onesfw fit` wrote."),
     data: str = typer.Argument(
-        ..., metavar="DATA", help="The file to predict; a folder, a pattern or an address; - is the standard input."
+        ...,
+        metavar="DATA",
+        help="The file to predict; a folder, a pattern, an address, or several with commas; - is the standard input.",
     ),
     out: Path | None = typer.Option(None, metavar="PATH", help="Write a CSV file there, whole or not at all."),
     probabilities: bool = typer.Option(
@@ -43,12 +46,12 @@ def predict_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Predict the rows of a file by a model that `onesfw fit` wrote."""
-    with sentences(traceback, predict_command, format="--format", header="--no-header", source="DATA"):
+    with readable_errors(traceback, predict_command, format="--format", header="--no-header", source="DATA"):
         from onesfw.linear import predict
 
         found = predict(
-            model, data, out=sys.stdout.buffer if out is None else out, probabilities=probabilities, format=form,
-            delimiter=delimiter, header=not no_header, skip_bad=skip_bad,
+            model, listed_paths(data), out=sys.stdout.buffer if out is None else out, probabilities=probabilities,
+            format=form, delimiter=delimiter, header=not no_header, skip_bad=skip_bad,
         )  # fmt: skip
         sys.stdout.flush()
         if found.scores is not None and not quiet:

@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
-from onesfw.cli.errors import INTERRUPTED, sentences
-from onesfw.cli.solve_command import whole
+from onesfw.cli.errors import interruptible, readable_errors
+from onesfw.cli.option_values import whole
+from onesfw.cli.output import print_sheet, print_written
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -36,24 +37,19 @@ def rates_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Measure the rates of all methods in all settings; print the tables, write Markdown, JSON and a page."""
-    with sentences(traceback, rates_command):
+    with readable_errors(traceback, rates_command):
         with contextlib.redirect_stdout(sys.stderr):
             import shlex
 
-            from onesfw.cli.output import print_sheet
             from onesfw.experiments import rates
 
             command = shlex.join(["onesfw", *sys.argv[1:]])
-            try:
+            with interruptible("nothing was written"):
                 found = rates(
                     "quick" if quick else "full", also=also, key=key, progress=not quiet, out=out, markdown=markdown,
                     command=command,
                 )  # fmt: skip
-            except KeyboardInterrupt:
-                print("onesfw: interrupted; nothing was written", file=sys.stderr)
-                raise typer.Exit(INTERRUPTED) from None
         for sheet in found.sheets():
             print_sheet(sheet)
             print()
-        for label, path in found.files.items():
-            print(f"{label}: {path}")
+        print_written({name: str(path) for name, path in found.files.items()})

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import INTERRUPTED, MISTAKE, say, sentence, sentences
-from onesfw.cli.solve_command import whole
+from onesfw.cli.errors import MISTAKE, interruptible, readable_errors, say
+from onesfw.cli.option_values import listed, number_or, whole
+from onesfw.cli.output import check_outputs, print_written, write_outputs
 
 if TYPE_CHECKING:
     from onesfw.submodular.selection import Selection
@@ -35,16 +34,6 @@ are compared by, others are carried along, and so is a column that looks like an
 it. [bold]Graphs[/bold] are text, two node numbers a line, and with --probability column an arc's probability. \
 [bold]Files[/bold] that --out and --plot name are replaced, whole or not at all, once the choice is made; DATA never \
 is. [bold]Exit codes[/bold]: 0 done, 2 a mistake in the call or the file, 130 Ctrl-C."""
-
-
-def probability(text: str) -> float | str:
-    """A number, or one of the words weighted-cascade and column."""
-    if text in ("weighted-cascade", "column"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a number nor weighted-cascade nor column") from None
 
 
 def select_command(
@@ -80,7 +69,7 @@ def select_command(
     chance: Any = typer.Option(
         None,
         "--probability",
-        parser=probability,
+        parser=number_or("weighted-cascade", "column"),
         metavar="P",
         help="Of an arc: a number in [0, 1]; weighted-cascade (default), 1/indegree; or column, the file's third.",
     ),
@@ -103,8 +92,9 @@ def select_command(
 ) -> None:
     """Choose rows that represent a table, or seeds in a network, and certify how good the choice is."""
     spelling = {"probability": "--probability", "header": "--no-header"}
-    with sentences(traceback, select_command, **spelling), interruptible():
+    with readable_errors(traceback, select_command, **spelling), interruptible("nothing was chosen"):
         with contextlib.redirect_stdout(sys.stderr):
+            from onesfw.data.table_rows import ENDINGS
             from onesfw.submodular.from_files import select_nodes, select_rows
 
             table_only = {
@@ -113,8 +103,8 @@ def select_command(
             }  # fmt: skip
             graph_only = {"--probability": chance, "--directed": directed or None}
             check_options(table_only if influence else graph_only, influence)
-            read = [data, Path(groups)] if influence and groups else [data]
-            check_outputs(read, out, plot)
+            read = [data, groups] if influence else [data]
+            check_outputs(read, {"--out": out, "--plot": plot}, {"--out": ENDINGS})
             if influence:
                 result = select_nodes(
                     data, k, probability="weighted-cascade" if chance is None else chance, directed=directed,
@@ -132,53 +122,16 @@ def select_command(
     raise typer.Exit(code)
 
 
-@contextlib.contextmanager
-def interruptible(outcome: str = "nothing was chosen") -> Iterator[None]:
-    """Ctrl-C ends the command with a sentence and exit code 130."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        say(f"interrupted; {outcome}")
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def listed(names: list[str]) -> list[str]:
-    """Names that were given one by one or with commas between them."""
-    return [name for some in names for name in some.split(",")]
-
-
 def check_options(others: dict[str, Any], influence: bool) -> None:
-    """Raise a sentence where an option was given that has no part in this kind of selection."""
+    """Raise ValueError where an option was given that has no part in this kind of selection."""
     for option, value in others.items():
         if value is not None:
             kind, remedy = ("tables", "leave it out with") if influence else ("graphs", "it goes with")
             raise ValueError(f"{option} is for {kind}; {remedy} --influence")
 
 
-def check_outputs(read: list[Path], out: Path | None, plot: Path | None) -> None:
-    """Raise a sentence where a file cannot be written, or would overwrite what is read, before a run is spent on it."""
-    from onesfw.data.table_rows import row_ending
-    from onesfw.files import check_target
-    from onesfw.results.pictures import picture_ending
-
-    if plot is not None:
-        picture_ending(plot)
-    if out is not None:
-        row_ending(out)
-    taken = {os.path.realpath(path): "what is read" for path in read}
-    for option, path in (("--out", out), ("--plot", plot)):
-        if path is not None:
-            place = os.path.realpath(path)
-            if place in taken:
-                raise ValueError(f"{option} {path} would overwrite {taken[place]}; give another path")
-            taken[place] = option
-            check_target(path)
-
-
 def show(result: Selection, name: str, out: Path | None, plot: Path | None, as_json: bool, quiet: bool) -> int:
     """Print the answer, save what was asked for, and return the exit code."""
-    failures = []
-    written: dict[str, str | None] = {"out": None, "plot": None}
     if not quiet:
         for note in result.notes:
             say(note)
@@ -188,20 +141,11 @@ def show(result: Selection, name: str, out: Path | None, plot: Path | None, as_j
         from onesfw.submodular.selection import selection_table
 
         Console().print(selection_table(result))
-    for label, path, write in (("out", out, result.write), ("plot", plot, result.plot)):
-        if path is None:
-            continue
-        try:
-            write(path)
-            written[label] = str(path)
-        except (OSError, TypeError, ValueError) as error:
-            failures.append(sentence(error))
+    written, failures = write_outputs({"out": (out, result.write), "plot": (plot, result.plot)})
     if as_json:
         print(json.dumps(content(result, name) | written, allow_nan=False))
     else:
-        for label, place in written.items():
-            if place is not None:
-                print(f"{label}: {place}")
+        print_written(written)
     for failure in failures:
         say(failure)
     return MISTAKE if failures else 0

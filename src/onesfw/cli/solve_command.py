@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import INTERRUPTED, MISTAKE, sentence, sentences
+from onesfw.cli.errors import BROKEN_DOWN, INTERRUPTED, MISTAKE, message_of, readable_errors, say
+from onesfw.cli.option_values import count_or_log, whole
+from onesfw.cli.output import check_outputs, print_sheet, print_written, write_outputs
 
 if TYPE_CHECKING:
     from onesfw.results.result import Result
     from onesfw.zoo import Problem
 
-BROKEN_DOWN = 1
 EXAMPLES = """[bold]Examples[/bold]
 
 onesfw solve logistic --steps 200000 --plot out/logistic.png
@@ -36,46 +35,6 @@ function that returns one, or a pair (objective, constraint).
 
 [bold]Exit codes[/bold]: 0 done, 1 a NaN or an infinity ended the run, 2 a mistake in the call, 130 Ctrl-C (the table \
 shows the last feasible iterate)."""
-
-
-def whole(text: str) -> int:
-    """A whole number; 1e6 and 1_000_000 count as one."""
-    try:
-        value = float(text)
-        if value == int(value):
-            return int(text) if text.lstrip("+-").isdigit() else int(value)
-    except (ValueError, OverflowError):
-        pass
-    raise typer.BadParameter(f"{text!r} is not a whole number")
-
-
-def count_or_log(text: str) -> int | str:
-    """A whole number, or the word log."""
-    return text if text == "log" else whole(text)
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """Where the result goes."""
-
-    plot: Path | None
-    save: Path | None
-    out: Path | None
-    as_json: bool
-    quiet: bool
-
-    def check(self) -> None:
-        """Raise a sentence where a file cannot be written, before a run is spent on it."""
-        from onesfw.files import check_target
-        from onesfw.results.pictures import picture_ending
-
-        if self.plot is not None:
-            picture_ending(self.plot)
-        if self.out is not None and self.out.suffix.lower() != ".csv":
-            raise ValueError(f"--out {self.out} must end in .csv: it is a table of x's entries")
-        for path in (self.plot, self.save, self.out):
-            if path is not None:
-                check_target(path)
 
 
 def solve_command(
@@ -108,13 +67,12 @@ def solve_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from."),
 ) -> None:
     """Solve a problem: a progress bar, then a table of value, gap, oracle calls, seconds and x's largest entries."""
-    outputs = Outputs(plot, save, out, as_json, quiet)
-    with sentences(traceback, solve_command):
+    with readable_errors(traceback, solve_command):
         # Only the answer goes to stdout, whatever a user's file prints.
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw import zoo
 
-            outputs.check()
+            check_outputs([], {"--plot": plot, "--save": save, "--out": out}, {"--out": (".csv",)})
             found = zoo.find(problem)
             result = found.over(set_name, radius).run(
                 steps=steps, algorithm=algorithm, setting=setting, float64=float64, key=key,
@@ -122,7 +80,7 @@ def solve_command(
                 progress=not (as_json or quiet), checkpoint=checkpoint,
             )  # fmt: skip
             result = with_optimum(result, found.over(set_name, radius))
-        code = show(result, outputs)
+        code = show(result, plot, save, out, as_json)
     raise typer.Exit(code)
 
 
@@ -135,43 +93,26 @@ def with_optimum(result: Result, problem: Problem) -> Result:
     except KeyboardInterrupt:
         return result
     except Exception as error:
-        print(f"onesfw: the optimum could not be found: {sentence(error)}", file=sys.stderr)
+        say(f"the optimum could not be found: {message_of(error)}")
         return result
 
 
-def show(result: Result, outputs: Outputs) -> int:
+def show(result: Result, plot: Path | None, save: Path | None, out: Path | None, as_json: bool) -> int:
     """Print the answer, save what was asked for, and return the exit code."""
-    from onesfw.cli.output import print_sheet
-
-    if not outputs.as_json:
+    if not as_json:
         print_sheet(result.sheet())
-    failures = []
-    writers: list[tuple[str, Path | None, Callable[[Path], Any]]] = [
-        ("plot", outputs.plot, result.plot),
-        ("saved", outputs.save, result.save),
-        ("x", outputs.out, result.save_x),
-    ]
-    written: dict[str, str | None] = {}
-    for label, path, write in writers:
-        written[label] = None
-        if path is None:
-            continue
-        try:
-            write(path)
-            written[label] = str(path)
-        except (OSError, TypeError, ValueError) as error:
-            failures.append(sentence(error))
-    if outputs.as_json:
+    written, failures = write_outputs(
+        {"plot": (plot, result.plot), "saved": (save, result.save), "x": (out, result.save_x)}
+    )
+    if as_json:
         import json
 
         files = {"plot": written["plot"], "saved": written["saved"], "out": written["x"]}
         print(json.dumps({**result.as_dict(), **files}, allow_nan=False))
     else:
-        for label, path_written in written.items():
-            if path_written is not None:
-                print(f"{label}: {path_written}")
+        print_written(written)
     for failure in failures:
-        print(f"onesfw: {failure}", file=sys.stderr)
+        say(failure)
     return MISTAKE if failures else exit_code(result)
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onesfw.cli.errors import MISTAKE, say, sentence, sentences
-from onesfw.cli.select_command import interruptible, listed
-from onesfw.cli.solve_command import whole
+from onesfw.cli.errors import MISTAKE, interruptible, readable_errors, say
+from onesfw.cli.option_values import listed, number_or_none, numbers, whole
+from onesfw.cli.output import check_outputs, print_sheet, print_written, write_outputs
 
 if TYPE_CHECKING:
     from onesfw.linear.stability import Stability
@@ -40,24 +39,6 @@ half of the rows select no more often than chance would have it (Meinshausen and
 [bold]Exit codes[/bold]: 0 done, 2 a mistake in the call or the file, 130 Ctrl-C."""
 
 FILE, MODEL, RUN, SHOW = "The file", "The selection", "The run", "Output"
-
-
-def rising_numbers(text: str) -> list[float]:
-    """Numbers with commas between them."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} must be numbers with commas between them, such as 0.1,1,10") from None
-
-
-def number_or_none(text: str) -> float | None:
-    """A number, or the word none."""
-    if text.lower() == "none":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a number nor none") from None
 
 
 def stability_command(
@@ -90,7 +71,7 @@ def stability_command(
         "r_concave", metavar="NAME", help="Of that bound: r_concave or none.", rich_help_panel=MODEL
     ),
     radii: Any = typer.Option(
-        None, parser=rising_numbers, metavar="A,B,…", help="Rising radii; default: 30.", rich_help_panel=MODEL
+        None, parser=numbers, metavar="A,B,…", help="Rising radii; default: 30.", rich_help_panel=MODEL
     ),
     scale: bool = typer.Option(
         True, "--scale/--no-scale", help="Divide columns by their scales.", rich_help_panel=MODEL
@@ -138,11 +119,11 @@ def stability_command(
     traceback: bool = typer.Option(False, "--traceback", help="Show where an error came from.", rich_help_panel=SHOW),
 ) -> None:
     """Select the columns that matter whatever half of the rows is looked at, with a bound on false selections."""
-    with sentences(traceback, stability_command, **SPELLING), interruptible("nothing was selected"):
+    with readable_errors(traceback, stability_command, **SPELLING), interruptible("nothing was selected"):
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.linear.column_selection import select_columns
 
-            check_outputs(data, plot, save)
+            check_outputs([data], {"--plot": plot, "--save": save})
             found = select_columns(
                 data, target=target, loss=loss, constraint=set_name, radii=radii, threshold=threshold,
                 expected_false=expected_false, assumption=assumption, pairs=pairs, columns=listed(columns) or None,
@@ -154,43 +135,17 @@ def stability_command(
     raise typer.Exit(code)
 
 
-def check_outputs(data: str, plot: Path | None, save: Path | None) -> None:
-    """Raise where a file cannot be written, or would overwrite another of the call."""
-    from onesfw.files import check_target
-    from onesfw.results.pictures import picture_ending
-
-    if plot is not None:
-        picture_ending(plot)
-    taken = {} if data == "-" else {os.path.realpath(data): "the data"}
-    for option, path in (("--plot", plot), ("--save", save)):
-        if path is not None:
-            place = os.path.realpath(path)
-            if place in taken:
-                raise ValueError(f"{option} {path} would overwrite {taken[place]}; give another path")
-            taken[place] = option
-            check_target(path)
-
-
 def show(found: Stability, data: str, plot: Path | None, save: Path | None, as_json: bool) -> int:
     """Write what was asked for, print the table, and return the exit code: a failure costs the code, not the table."""
-    code, written = 0, {}
-    for what, path, write in (("plot", plot, found.plot), ("save", save, found.save)):
-        if path is not None:
-            try:
-                write(path)
-                written[what] = str(path)
-            except (OSError, ValueError) as error:
-                say(sentence(error))
-                code = MISTAKE
+    written, failures = write_outputs({"plot": (plot, found.plot), "save": (save, found.save)})
     if as_json:
-        print(json.dumps(content(found, data) | {"written": written}, allow_nan=False))
-        return code
-    from onesfw.cli.output import print_sheet
-
-    print_sheet(found.sheet())
-    for what, place in written.items():
-        print(f"{what}: {place}")
-    return code
+        print(json.dumps(content(found, data) | written, allow_nan=False))
+    else:
+        print_sheet(found.sheet())
+        print_written(written)
+    for failure in failures:
+        say(failure)
+    return MISTAKE if failures else 0
 
 
 def content(found: Stability, data: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Batch:
 
 @dataclass
 class BadRows:
-    """What is done with a row that cannot be read: a sentence that names it, or, with `skip`, a count."""
+    """What is done with a row that cannot be read: an error that names it, or, with `skip`, a count."""
 
     name: str
     skip: bool = False
@@ -39,7 +39,7 @@ class BadRows:
     examples: list[str] = field(default_factory=list)
 
     def add(self, place: str, reason: str) -> None:
-        """Count a bad row, or raise its sentence."""
+        """Count a bad row, or raise an error that names it."""
         if not self.skip:
             raise ValueError(
                 f"{self.name}, {place}: {reason}; mend it, or leave such rows out with {named('skip_bad')}"

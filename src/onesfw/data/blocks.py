@@ -72,17 +72,15 @@ class Input:
         path: of the file, or its path in the store.
         store: where it is, if not on this machine.
         entry: what the store's listing says of it.
-        constants: columns that the folders of a data set with partitions tell, one value for the whole file.
+
+    `constants` are the columns that the folders of a data set with partitions tell, one value for the whole file;
+    `varying` of them differ between the files that are read together, and are learnt from.
     """
 
-    def __init__(
-        self,
-        path: str,
-        store: Store | None = None,
-        entry: Entry | None = None,
-        constants: dict[str, int | str | None] | None = None,
-    ) -> None:
-        self.path, self.store, self.entry, self.constants = path, store, entry, constants or {}
+    def __init__(self, path: str, store: Store | None = None, entry: Entry | None = None) -> None:
+        self.path, self.store, self.entry = path, store, entry
+        self.constants: dict[str, int | str | None] = {}
+        self.varying: frozenset[str] = frozenset()
         self.name = "the standard input" if path == "-" else path
         if store is not None:
             self.name, self.repeatable = store.name_of(path), True

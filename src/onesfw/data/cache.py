@@ -20,6 +20,7 @@ import numpy as np
 from onesfw.arguments import named
 from onesfw.data.batch import csr
 from onesfw.data.chunks import Chunk
+from onesfw.data.data_warning import warn
 from onesfw.data.prepare import Prepared
 from onesfw.data.sources import check_indices
 from onesfw.files import check_target
@@ -70,7 +71,7 @@ class CacheWriter:
         self.index.append({**entry, "sha256": hasher.hexdigest()})
 
     def write(self, content: bytes | memoryview) -> None:
-        """Append bytes; a full disk is a sentence."""
+        """Append bytes; a full disk is an error with a remedy."""
         try:
             self.file.write(content)
         except OSError as error:
@@ -143,7 +144,7 @@ class RowCache:
             self.arrays(entry)  # within the file
 
     def damaged(self) -> ValueError:
-        """The sentence for a damaged cache."""
+        """The error for a damaged cache."""
         return ValueError(f"the cache {self.path} is damaged; delete it, and the next run writes it anew")
 
     def arrays(self, entry: dict[str, Any]) -> list[np.ndarray]:
@@ -190,8 +191,21 @@ class RowCache:
         return [name for name in {**self.about, **about} if self.about.get(name) != about.get(name)]
 
 
+def usable_cache(path: Path, about: dict[str, str], repeatable: bool = True) -> RowCache | None:
+    """The cache, if it is there and of these very rows, read in this very way; rows of a stream are never known."""
+    refuse_stranger(path)
+    if not repeatable or not path.exists() or not path.stat().st_size:
+        return None
+    cache = RowCache(path)
+    different = cache.differences(about)
+    if different:
+        warn(f"the cache {path} was written with another {', '.join(map(named, different))}, and is written anew")
+        return None
+    return cache
+
+
 def refuse_stranger(path: Path) -> None:
-    """Raise a sentence where a file that is no cache would be overwritten."""
+    """Raise an error where a file that is no cache would be overwritten."""
     if not path.exists():
         return
     with open(path, "rb") as file:

@@ -95,7 +95,8 @@ def make_encoding(
         raise ValueError(f"{table.input.name}: no column is left to predict from")
     typed = isinstance(table, ParquetTable)
     kinds = {
-        name: WORDS if name in categorical else kind_of(rows.column(name), name, typed) for name in (*used, target)
+        name: WORDS if name in categorical else kind_of(rows.column(name), name, typed or name in table.constants)
+        for name in (*used, target)
     }
     target_kind = kinds.pop(target)
     words = [name for name, kind in kinds.items() if kind == WORDS]

@@ -66,7 +66,7 @@ def numbered_lines(file: Input) -> Iterator[tuple[int, str]]:
 
 
 def one_each(name: str, ends: np.ndarray, chances: np.ndarray) -> np.ndarray:
-    """The probabilities; a sentence where an edge stands there twice with two of them."""
+    """The probabilities; an error where an edge stands there twice with two of them."""
     _, first, place = np.unique(ends, axis=0, return_index=True, return_inverse=True)
     other = np.flatnonzero(chances != chances[first][place.ravel()])
     if other.size:

@@ -6,8 +6,6 @@ elsewhere is asked for once.
 
 from __future__ import annotations
 
-import io
-import os
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from onesfw.data.blocks import Input
-from onesfw.data.store import StoreError
+from onesfw.data.store import SeekableFile, StoreError
 
 MOST_FOOTERS = 16 << 20  # bytes of footers in memory
 IN_MEMORY = 10  # times its bytes in the file is what a footer takes in memory
@@ -85,7 +83,7 @@ def read_footer(part: Input) -> Footer:
     if len(set(names)) < len(names):
         raise ValueError(f"{part.name} has two columns {twice(names)!r}; rename one")
     found = [about.row_group(number) for number in range(about.num_row_groups)]
-    constants = {name: value for name, value in part.constants.items() if name not in names}
+    constants = {name: part.constants[name] for name in part.constants if name in part.varying and name not in names}
     return Footer(schema, constants, tuple((group.num_rows, group.total_byte_size) for group in found))
 
 
@@ -172,24 +170,12 @@ def extent(group: Any) -> tuple[int, int]:
     return (min(begins), max(ends)) if begins else (0, 0)
 
 
-class Window(io.RawIOBase):
+class Window(SeekableFile):
     """A file of which some bytes are at hand, from `begin` on."""
 
     def __init__(self, content: Any, begin: int, size: int) -> None:
-        self.content, self.begin, self.size, self.place = memoryview(content), begin, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.place
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self.place = {os.SEEK_SET: 0, os.SEEK_CUR: self.place, os.SEEK_END: self.size}[whence] + offset
-        return self.place
+        super().__init__(size)
+        self.content, self.begin = memoryview(content), begin
 
     def readinto(self, buffer: Any) -> int:
         first = self.place - self.begin

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
-from onesfw.arguments import named
 from onesfw.data.batch import START, Position
-from onesfw.data.cache import CacheWriter, RowCache, refuse_stranger
+from onesfw.data.cache import CacheWriter, RowCache, usable_cache
+from onesfw.data.chunk_digests import ChunkDigests
 from onesfw.data.chunks import Chunk, read_chunks
 from onesfw.data.labels import Targets
 from onesfw.data.prepare import Prepared, ReadOptions, Source, inputs_of, prepare, reopen
 from onesfw.data.sources import Files, RowsFrom
-from onesfw.data.unchanged import Unchanged
 
 KEPT = 128 << 20  # bytes of rows that stay in memory where no cache is asked for
 
@@ -28,7 +27,6 @@ class Passes:
         decided: what an earlier part of this run decided about the file.
         skipped: bad rows that it skipped.
         digests: of the chunks that it read.
-        tell: gets a sentence about a cache that cannot be used.
     """
 
     def __init__(
@@ -41,15 +39,15 @@ class Passes:
         decided: Prepared | None = None,
         skipped: int = 0,
         digests: Mapping[str, str] | None = None,
-        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         options.check()
         self.input, self.options, self.buffer, self.path = source, options, buffer, cache
         self.about = {**options.parts(source), "buffer": str(buffer)}
-        self.cache = None if cache is None else self.usable(cache, tell)
+        # Nobody knows whether a stream is the one that was cached.
+        self.cache = None if cache is None else usable_cache(cache, self.about, source.repeatable)
         self.kept: list[Chunk] | None = None
         # Blocks from Python may differ from pass to pass: their maker decides.
-        self.unchanged = Unchanged(source.name, digests) if source.repeatable and inputs_of(source) else None
+        self.unchanged = ChunkDigests(source.name, digests) if source.repeatable and inputs_of(source) else None
         self.source: Source | None = None
         self.prepared: Prepared
         self.skipped_before, self.counted = skipped, False
@@ -61,18 +59,6 @@ class Passes:
         else:
             self.prepared, self.source = prepare(source, options)
         self.targets = Targets(self.prepared.labels, options.non_negative)
-
-    def usable(self, path: Path, tell: Callable[[str], None]) -> RowCache | None:
-        """The cache, if it is there and of this very file, read in this very way."""
-        refuse_stranger(path)
-        if not self.input.repeatable or not path.exists() or not path.stat().st_size:
-            return None  # nobody knows whether a stream is the one that was cached
-        cache = RowCache(path)
-        different = cache.differences(self.about)
-        if different:
-            tell(f"the cache {path} was written with another {', '.join(map(named, different))}, and is written anew")
-            return None
-        return cache
 
     @property
     def at_hand(self) -> bool:

@@ -13,10 +13,11 @@ import numpy as np
 
 from onesfw.arguments import choose, named, whole_number
 from onesfw.data.batch import START, BadRows, Batch, Position
-from onesfw.data.blocks import Input
-from onesfw.data.encoding import BLOCKS, LIBSVM, ONE_HOT, Encoding
+from onesfw.data.blocks import Block, Input
+from onesfw.data.encoding import BLOCKS, LIBSVM, NUMBERS, ONE_HOT, Encoding
 from onesfw.data.labels import Label, check_labels, distinct, parse_labels
 from onesfw.data.sources import Blocks, BlockSource, Files, Parts, RowsFrom
+from onesfw.data.store import address_of, is_uri
 
 FORMATS = (LIBSVM, "csv", "parquet")
 STRINGS = ("hash", ONE_HOT)
@@ -48,7 +49,7 @@ class ReadOptions:
     skip_bad: bool = False
 
     def check(self) -> None:
-        """Raise a sentence for a value that makes no sense."""
+        """Raise an error for a value that makes no sense."""
         if self.format is not None:
             choose(self.format, FORMATS, "format")
         choose(self.strings, STRINGS, "strings")
@@ -123,7 +124,8 @@ def find_format(source: Input, wished: str | None) -> str:
         return wished
     if source.is_parquet():
         return "parquet"
-    suffixes = [suffix.lower() for suffix in PurePath(source.path).suffixes]
+    path = address_of(source.path) if is_uri(source.path) else source.path
+    suffixes = [suffix.lower() for suffix in PurePath(path).suffixes]
     while suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     return SUFFIXES.get(suffixes[-1], LIBSVM) if suffixes else LIBSVM
@@ -149,11 +151,13 @@ def open_part(source: RowsFrom, part: Input, options: ReadOptions, names: tuple[
 
 
 def check_alike(source: RowsFrom, options: ReadOptions, encoding: Encoding | None = None) -> None:
-    """Raise ValueError, by its name, for a file of another format than the first, or whose headline lacks a column.
+    """Raise ValueError, by its name, for a file of another format than the first, or with other columns or kinds.
 
     The row groups of Parquet are looked at on their own (`row_groups.py`).
     """
     parts = inputs_of(source)
+    if len(parts) < 2:
+        return
     formats = {part.name: find_format(part, options.format) for part in parts}
     first = formats[parts[0].name]
     for name, found in formats.items():
@@ -168,12 +172,38 @@ def check_alike(source: RowsFrom, options: ReadOptions, encoding: Encoding | Non
         block = next(part.blocks(size=HEADLINE), None)
         if block is None:
             raise ValueError(f"{part.name} holds no rows")
-        names = open_table(part, options).columns(block.lines())
-        missing = next((name for name in wanted if name not in names), None)
-        other = next((name for name in names if name not in wanted and name not in options.drop), None)
+        table = open_table(part, options)
+        table.own = table.columns(block.lines())
+        missing = next((name for name in wanted if name not in table.known), None)
+        other = next((name for name in table.names if name not in wanted and name not in options.drop), None)
         if missing is not None or other is not None:
             what = f"lacks the column {missing!r} of" if missing is not None else f"has a column {other!r} unlike"
             raise ValueError(f"{part.name} {what} {parts[0].name}; all files need the same columns")
+        check_kinds(table, block, encoding, parts[0].name)
+
+
+def check_kinds(table: Any, block: Block, encoding: Encoding, first: str) -> None:
+    """Raise ValueError where the first rows of a text hold words in a column of numbers."""
+    from onesfw.data.columns import WORDS, first_rows, kind_of
+
+    piece = table.piece(block, block.lines()[1:], 2)
+    if not piece.count:
+        return
+    table.peeked = piece, iter(())
+    rows = first_rows(table)
+    numbers = [column.name for column in encoding.columns if column.kind in NUMBERS]
+    for name in numbers if encoding.target_words or encoding.target is None else [*numbers, encoding.target]:
+        if name not in table.own or rows.column(name).null_count == rows.num_rows:
+            continue
+        try:
+            found = kind_of(rows.column(name), name, False)
+        except ValueError as error:
+            raise ValueError(f"{table.input.name}: {error}") from None
+        if found == WORDS:
+            raise ValueError(
+                f"{table.input.name} holds words in column {name!r}, not numbers, unlike {first}; all files need the "
+                f"same kinds, or name the column in {named('categorical')}"
+            )
 
 
 def reopen(
@@ -272,7 +302,7 @@ def prepare(source: RowsFrom, options: ReadOptions) -> tuple[Prepared, Source]:
                 f"{named('target')} {encoding.target}: the column holds words, and this loss needs numbers; choose "
                 f"{named('loss')} logistic or squared_hinge for classes"
             )
-        names = tuple(table.names)
+        names = tuple(table.own)
         check_alike(source, options, encoding)
 
         def opened_table(part: Input) -> Any:

@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from onesfw.arguments import named
 from onesfw.data import passes
 from onesfw.data.batch import BadRows, csr, joined, unit_rows
 from onesfw.data.blocks import Input
-from onesfw.data.cache import CacheWriter, RowCache, refuse_stranger
+from onesfw.data.cache import CacheWriter, RowCache, usable_cache
+from onesfw.data.chunk_digests import ChunkDigests
 from onesfw.data.chunks import MOST_ENTRIES, Chunk
 from onesfw.data.encoding import Encoding
 from onesfw.data.footers import Footer, read_footer, small_files
@@ -28,7 +28,6 @@ from onesfw.data.labels import Targets
 from onesfw.data.prepare import Prepared, ReadOptions, check_alike, find_format, prepare
 from onesfw.data.sources import Files, RowsFrom
 from onesfw.data.tables import ParquetTable, TableSource
-from onesfw.data.unchanged import Unchanged
 
 AHEAD = 512 << 20  # bytes of row groups, as the files count them, that are decoded at a time
 T = TypeVar("T")
@@ -115,7 +114,6 @@ class GroupPasses:
         decided: what an earlier part of this run decided about the files.
         skipped: bad rows that it skipped.
         digests: of the row groups that it read.
-        tell: gets a sentence about a cache that cannot be used.
     """
 
     def __init__(
@@ -130,7 +128,6 @@ class GroupPasses:
         decided: Prepared | None = None,
         skipped: int = 0,
         digests: Mapping[str, str] | None = None,
-        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.files, self.options, self.buffer, self.key, self.path = files, options, buffer, key, cache
         self.readers = readers or cores()
@@ -138,25 +135,13 @@ class GroupPasses:
         self.groups = read_groups(files, options, self.readers)
         self.readers = max(1, min(self.readers, AHEAD // max(1, max(group.size for group in self.groups))))
         self.prepared = decided or prepare(files, options)[0]
-        self.cache = None if cache is None else self.usable(cache, tell)
+        self.cache = None if cache is None else usable_cache(cache, self.about)
         self.kept: dict[int, Chunk] | None = None
-        self.unchanged = Unchanged(files.name, digests)
+        self.unchanged = ChunkDigests(files.name, digests)
         self.skipped = skipped
         self.bad_examples: list[str] = []
         if self.cache is not None:
             self.skipped = self.cache.skipped
-
-    def usable(self, path: Path, tell: Callable[[str], None]) -> RowCache | None:
-        """The cache, if it is there and of these very files, read in this very way."""
-        refuse_stranger(path)
-        if not path.exists() or not path.stat().st_size:
-            return None
-        cache = RowCache(path)
-        different = cache.differences(self.about)
-        if different:
-            tell(f"the cache {path} was written with another {', '.join(map(named, different))}, and is written anew")
-            return None
-        return cache
 
     def plan(self, sweep: int) -> list[list[int]]:
         """The row groups of each chunk of a pass."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ from onesfw.data.blocks import Input
 from onesfw.data.store import Store, hidden, is_uri
 
 FEW_BYTES = 256 << 20  # of several files, that are read once more to know them
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a word
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # Hive's name for a missing value
 Pair = tuple[Any, Any]
 
@@ -129,6 +131,8 @@ def as_input(source: Any) -> RowsFrom:
             raise TypeError(f"{named('source')} must be a path in text, got {source[0]!r}")
         inputs = found_files(paths)
         return inputs[0] if len(inputs) == 1 else Files(paths, inputs)
+    if isinstance(source, bytes) or (isinstance(source, list | tuple) and not source):
+        raise TypeError(f"{named('source')} must be a path in text, or a list of at least one, got {source!r}")
     if isinstance(source, tuple) and len(source) == 2 and hasattr(source[0], "shape"):
         return Blocks([source])
     if callable(source) or isinstance(source, Iterable):
@@ -140,19 +144,25 @@ def as_input(source: Any) -> RowsFrom:
 
 def found_files(given: Sequence[str]) -> list[Input]:
     """The files that paths, patterns, folders and addresses stand for, in that order; each folder's are sorted."""
-    return [part for path in given for part in files_at(path)]
+    inputs = [part for path in given for part in files_at(path)]
+    columns = partitions_of([part.path for part in inputs])
+    names = {name for constants in columns for name in constants}
+    varying = frozenset(name for name in names if len({constants.get(name) for constants in columns}) > 1)
+    for part, constants in zip(inputs, columns, strict=True):
+        part.constants, part.varying = constants, varying
+    return inputs
 
 
 def files_at(path: str) -> list[Input]:
     """The files of one path, pattern, folder or address."""
     if is_uri(path) and not path.startswith("file://"):
         return files_in(Store(path))
-    path = path.removeprefix("file://")
+    path = unquote(path.removeprefix("file://")) if path.startswith("file://") else path
     if "\0" in path or path == "-":
         return [Input(path)]
     if os.path.isdir(path):
         below = glob.glob(os.path.join(glob.escape(path), "**"), recursive=True)
-        found = sorted(name for name in below if os.path.isfile(name) and not hidden(os.path.relpath(name, path)))
+        found = sorted(name for name in below if not (os.path.isdir(name) or hidden(os.path.relpath(name, path))))
         if not found:
             raise FileNotFoundError(f"{named('source')}: the folder {path} holds no files; give another path")
     elif glob.has_magic(path) and not os.path.lexists(path):
@@ -161,8 +171,7 @@ def files_at(path: str) -> list[Input]:
             raise FileNotFoundError(f"{named('source')}: no file matches {path}; check the pattern and its folder")
     else:
         return [Input(path)]
-    partitions = partitions_of(found)
-    return [Input(name, constants=constants) for name, constants in zip(found, partitions, strict=True)]
+    return [Input(name) for name in found]
 
 
 def files_in(store: Store) -> list[Input]:
@@ -170,23 +179,19 @@ def files_in(store: Store) -> list[Input]:
     entries = store.entries()
     if not entries:
         raise FileNotFoundError(f"{named('source')}: there is no file at {store.address}; check the address")
-    partitions = partitions_of([entry.path for entry in entries])
-    return [Input(entry.path, store, entry, constants) for entry, constants in zip(entries, partitions, strict=True)]
+    return [Input(entry.path, store, entry) for entry in entries]
 
 
 def partitions_of(paths: Sequence[str]) -> list[dict[str, int | str | None]]:
     """The columns that folders such as year=2024 stand for, as Hive names them; whole numbers where all are."""
     pairs = [[part.partition("=") for part in path.split("/")[:-1]] for path in paths]
-    texts = [{unquote(name): unquote(value) for name, _, value in folders if value} for folders in pairs]
-    names = [name for name in texts[0] if all(name in text for text in texts)] if len(paths) > 1 else []
-    whole = {name for name in names if all(text[name].lstrip("-").isdigit() for text in texts)}
-    return [
-        {
-            name: None if text[name] == NO_PARTITION else int(text[name]) if name in whole else text[name]
-            for name in names
-        }
-        for text in texts
-    ]
+    texts = [{unquote(name): unquote(value) for name, _, value in folders if name and value} for folders in pairs]
+    words = {name for text in texts for name, value in text.items() if not WHOLE.fullmatch(value)}
+
+    def typed(name: str, value: str) -> int | str | None:
+        return None if value == NO_PARTITION else value if name in words else int(value)
+
+    return [{name: typed(name, value) for name, value in text.items()} for text in texts]
 
 
 class Parts:

@@ -5,6 +5,7 @@ No message shows what a URI carries beside the address: names, passwords and key
 
 from __future__ import annotations
 
+import hashlib
 import io
 import logging
 import os
@@ -50,8 +51,12 @@ class Store:
 
     def name_of(self, path: str) -> str:
         """A file's address as messages have it."""
+        if URI.match(path):
+            options = urlsplit(path).query
+            mark = f"?…{hashlib.sha256(options.encode()).hexdigest()[:6]}" if options else ""  # names files apart
+            return address_of(path) + mark
         scheme = URI.match(self.uri)
-        return path if URI.match(path) else f"{scheme.group() if scheme else ''}{path}"
+        return f"{scheme.group() if scheme else ''}{path}"
 
     def tried(self, action: Callable[[], T], name: str) -> T:
         """The result of an action, which is tried again where the store may recover."""
@@ -103,7 +108,7 @@ class Store:
                 if info.type == stores.FileType.File:
                     return [info]
                 if info.type == stores.FileType.NotFound:
-                    raise FileNotFoundError(f"nothing at {self.address}")
+                    raise self.absence(base)
             return self.filesystem.get_file_info(stores.FileSelector(base, recursive=True))
 
         infos = [info for info in self.tried(listed, self.address) if info.type == stores.FileType.File]
@@ -116,13 +121,35 @@ class Store:
 
     def entry(self, info: Any) -> Entry:
         """A file, with its ETag where fsspec tells it, else with the time it was changed."""
-        stamp = f"{info.size} bytes, changed at {info.mtime_ns or 0}"
-        inner = getattr(getattr(self.filesystem, "handler", None), "fs", None)
-        if inner is not None:
-            details = self.tried(lambda: inner.info(info.path), self.name_of(info.path))
-            tag = details.get("ETag") or details.get("etag")
-            stamp = f"{info.size} bytes, ETag {tag}" if tag else stamp
-        return Entry(info.path, int(info.size or 0), stamp)
+        size, changed = info.size, f"changed at {info.mtime_ns or 0}"
+        if self.fsspec is not None:
+            name = self.name_of(info.path)
+            details = self.tried(lambda: self.fsspec.info(info.path), name)
+            if details.get("mimetype") == "text/html":
+                raise ValueError(
+                    f"{named('source')}: {name} is a web page, not a file of rows; where it is a folder, give a "
+                    f"pattern such as {self.address.rstrip('/')}/*.parquet, or a list of files"
+                )
+            size, tag = details.get("size"), details.get("ETag") or details.get("etag")
+            changed = f"ETag {tag}" if tag else changed
+            if size is None:
+                raise ValueError(f"{named('source')}: the server does not tell the size of {name}; copy it here first")
+        return Entry(info.path, int(size), f"{size} bytes, {changed}")
+
+    @property
+    def fsspec(self) -> Any:
+        """fsspec's filesystem, where this is one; None for those of pyarrow."""
+        return getattr(getattr(self.filesystem, "handler", None), "fs", None)
+
+    def absence(self, path: str) -> Exception:
+        """Why nothing is there: fsspec takes a server that does not answer for one that has no such file."""
+        try:
+            if self.fsspec is not None:
+                self.fsspec.info(path)
+        except FileNotFoundError as error:
+            if isinstance(error.__cause__, Exception):
+                return error.__cause__
+        return FileNotFoundError(f"nothing at {self.address}")
 
     def open(self, entry: Entry) -> io.BufferedReader:
         """The bytes of a file, in any order."""
@@ -148,12 +175,11 @@ class Store:
         return self.tried(read, self.name_of(entry.path))
 
 
-class Persistent(io.RawIOBase):
-    """A file of a store that is opened again, where it was, when a read fails."""
+class SeekableFile(io.RawIOBase):
+    """A file of known size that is read from anywhere; `readinto` is left to the kinds of it."""
 
-    def __init__(self, store: Store, entry: Entry) -> None:
-        self.store, self.entry, self.place = store, entry, 0
-        self.file: Any = None
+    def __init__(self, size: int) -> None:
+        self.size, self.place = size, 0
 
     def readable(self) -> bool:
         return True
@@ -165,9 +191,17 @@ class Persistent(io.RawIOBase):
         return self.place
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self.place, os.SEEK_END: self.entry.size}[whence]
-        self.place = base + offset
+        self.place = {os.SEEK_SET: 0, os.SEEK_CUR: self.place, os.SEEK_END: self.size}[whence] + offset
         return self.place
+
+
+class Persistent(SeekableFile):
+    """A file of a store that is opened again, where it was, when a read fails."""
+
+    def __init__(self, store: Store, entry: Entry) -> None:
+        super().__init__(entry.size)
+        self.store, self.entry = store, entry
+        self.file: Any = None
 
     def readinto(self, buffer: Any) -> int:
         def read() -> bytes:
@@ -206,6 +240,7 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
 
         filesystem, path = url_to_fs(uri)
+        filesystem.invalidate_cache()  # of listings: files may have changed since
     except ImportError as error:
         raise ImportError(
             f"{named('source')}: {scheme}:// needs fsspec and its package for it: {error}; pip install 'onesfw[remote]'"

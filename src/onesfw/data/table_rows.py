@@ -72,7 +72,7 @@ class Rows:
         return Rows(self.name, self.table.take(indices), lines, self.headline, self.delimiter, given)
 
     def check(self, ending: str) -> None:
-        """Raise a sentence where the rows do not fit into the format of that ending."""
+        """Raise an error where the rows do not fit into the format of that ending."""
         import pyarrow as pa
 
         try:
@@ -99,7 +99,7 @@ class Rows:
             arrow_csv.write_csv(self.table, file)
 
     def matrix(self) -> np.ndarray:
-        """All columns in one dtype that holds each of their numbers exactly, or a sentence."""
+        """All columns in one dtype that holds each of their numbers exactly; an error where there is none."""
         if self.given is not None:
             return self.given
         names = self.table.column_names
@@ -135,13 +135,14 @@ class Rows:
         return text.getvalue().encode("latin-1")
 
     def compared(self, columns: Sequence[str] | None, drop: Sequence[str], groups: str | None) -> Compared:
-        """The numeric columns as a matrix, and the others; a sentence where a number is missing.
+        """The numeric columns as a matrix, and the others; an error where a number is missing.
 
         With `columns` those are taken and no others. Otherwise whatever is no number, is dropped, holds the groups or
         looks like an identifier is left out.
         """
-        for name in (*(columns or ()), *drop):
-            self.require(name)
+        for argument, given in (("columns", columns or ()), ("drop", drop)):
+            for name in given:
+                self.require(name, argument)
         numbers, others = {}, []
         for name in self.table.column_names:
             column = self.table[name]
@@ -176,7 +177,7 @@ class Rows:
         return None if columns is None else "not asked for"
 
     def numbers(self, name: str) -> np.ndarray:
-        """A numeric column in float64, or a sentence where a number is missing or out of range."""
+        """A numeric column in float64, or an error where a number is missing or out of range."""
         column = self.table[name]
         if column.null_count:
             raise ValueError(
@@ -190,8 +191,8 @@ class Rows:
         return values
 
     def words(self, name: str, role: str) -> list[str]:
-        """A column's values as words; a sentence where one is missing."""
-        self.require(name)
+        """The values of the groups' column as words; an error where one is missing."""
+        self.require(name, "groups")
         values = self.table[name].to_pylist()
         for row, value in enumerate(values):
             if value is None or value != value or value == "":  # a CSV text has nothing else for a missing word
@@ -203,7 +204,7 @@ class Rows:
 
     def items(self, name: str) -> list[list[str]]:
         """What each row's cell lists: separated by | or ; or , where any cell has one of these, else by blanks."""
-        self.require(name)
+        self.require(name, "items")
         cells = ["" if cell is None else str(cell) for cell in self.table[name].to_pylist()]
         mark = next((mark for mark in SEPARATORS if any(mark in cell for cell in cells)), None)
         lists = [[item.strip() for item in cell.split(mark) if item.strip()] for cell in cells]
@@ -211,16 +212,16 @@ class Rows:
             raise ValueError(f"{self.name}, column {name!r} lists no items")
         return lists
 
-    def require(self, name: str) -> None:
-        """Raise a sentence where there is no such column."""
+    def require(self, name: str, argument: str) -> None:
+        """Raise an error where there is no such column as the argument names."""
         names = self.table.column_names
         if name not in names:
             hint = nearest(name, names) or f"; it has {', '.join(names[:20])}"
-            raise ValueError(f"{self.name} has no column {name!r}{hint}")
+            raise ValueError(f"{named(argument)}: {self.name} has no column {name!r}{hint}")
 
 
 def row_ending(path: PathLike) -> str:
-    """The ending that names the format of rows, or a sentence."""
+    """The ending that names the format of rows; an error where it names none."""
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
         raise ValueError(f"{str(path)!r} must end in {' or '.join(ENDINGS)}: the ending is the format")
@@ -300,7 +301,7 @@ def check_size(name: str, size: int, rows: int) -> None:
 
 def load_matrix(path: str) -> np.ndarray:
     """A .npy file; its header is compared with its size before anything of that size is made."""
-    Input(path)  # a sentence where it cannot be read
+    Input(path)  # an error where it cannot be read
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -40,13 +40,46 @@ class Piece:
     """A row as it stands in the text; None where the file is no text."""
 
 
-class CsvTable:
+class WithFolders:
+    """A table whose columns are its file's own and those that its folders tell."""
+
+    input: Input
+    own: list[str]
+
+    @property
+    def constants(self) -> dict[str, int | str | None]:
+        """What the folders tell and the file does not."""
+        return {name: value for name, value in self.input.constants.items() if name not in self.own}
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to learn from: of folders those that differ between the files. Empty before the file was read."""
+        return [*self.own, *(name for name in self.constants if name in self.input.varying)] if self.own else []
+
+    @property
+    def known(self) -> set[str]:
+        """The columns that a model can be given: of folders also one in which all files lie."""
+        return {*self.own, *self.input.constants}
+
+    def completed(self, rows: Any, wanted: Iterable[str] | None) -> Any:
+        """Rows of the file with the wanted columns of its folders; None for those to learn from."""
+        import pyarrow as pa
+
+        wanted = self.names if wanted is None else set(wanted)
+        for name, value in self.constants.items():
+            if name in wanted:
+                kind = pa.int64() if isinstance(value, int) else pa.string()
+                rows = rows.append_column(name, pa.repeat(pa.scalar(value, kind), rows.num_rows))
+        return rows
+
+
+class CsvTable(WithFolders):
     """A CSV text with a header line, or with columns named 1, 2, …; a value cannot hold a line break."""
 
     def __init__(self, source: Input, delimiter: str, header: bool, names: list[str] | None = None) -> None:
         """`names` are the columns' names where the text is not read from its beginning."""
         self.input, self.delimiter, self.header = source, delimiter, header
-        self.names: list[str] = names or []
+        self.own: list[str] = names or []
         self.peeked: tuple[Piece, Iterator[Piece]] | None = None
         self.headline: bytes | None = None  # as it stands there, once it was read
         self.types: dict[str, Any] | None = None  # by inference, until `settle` fixes them
@@ -81,11 +114,11 @@ class CsvTable:
             lines, first = block.lines(), block.first
             if not lines:  # nothing but a byte order mark
                 continue
-            if not self.names or first == 1:
+            if not self.own or first == 1:
                 names = self.columns(lines)
-                if self.names and names != self.names:
+                if self.own and names != self.own:
                     raise ValueError(f"{self.input.name} has other columns than before")
-                self.names = names
+                self.own = names
                 if self.header:
                     self.headline, lines, first = lines[0], lines[1:], first + 1
             yield self.piece(block, lines, first)
@@ -140,9 +173,9 @@ class CsvTable:
             cells = self.cells(line)
         except ValueError as wrong:
             return str(wrong)
-        if len(cells) != len(self.names):
-            return f"it has {len(cells)} values, and there are {len(self.names)} columns"
-        for name, cell in zip(self.names, cells, strict=True):
+        if len(cells) != len(self.own):
+            return f"it has {len(cells)} values, and there are {len(self.own)} columns"
+        for name, cell in zip(self.own, cells, strict=True):
             if self.types and str(self.types.get(name)) in ("double", "bool"):
                 kind = "a finite number" if str(self.types[name]) == "double" else "true or false"
                 try:
@@ -159,20 +192,20 @@ class CsvTable:
         """An Arrow table of some lines; a ValueError where one of them does not fit."""
         import pyarrow.csv as arrow
 
-        text = b"\n".join(lines)
+        text, own = b"\n".join(lines), set(self.own)
         table = arrow.read_csv(
             io.BytesIO(text),
-            read_options=arrow.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=self.names),
+            read_options=arrow.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=self.own),
             parse_options=arrow.ParseOptions(delimiter=self.delimiter),
             convert_options=arrow.ConvertOptions(
-                column_types=self.types or {}, include_columns=list(self.types) if self.types else []
+                column_types=self.types or {}, include_columns=[name for name in self.types or () if name in own]
             ),
         )
         if table.num_rows != len(lines):
             raise ValueError("a value holds a line break")
         if len(lines) == 1 and open_quote(text, self.delimiter):
             raise ValueError(OPEN)
-        return table
+        return self.completed(table, self.types)
 
 
 def open_quote(line: bytes, delimiter: str) -> bool:
@@ -206,7 +239,7 @@ def is_number(text: str) -> bool:
     return any(letter.isdigit() for letter in text)
 
 
-class ParquetTable:
+class ParquetTable(WithFolders):
     """A Parquet file, or one of its row groups."""
 
     def __init__(self, source: Input, group: int | None = None) -> None:
@@ -226,10 +259,8 @@ class ParquetTable:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise damaged(source, error) from error
         self.groups = None if group is None else [group]
-        self.constants = {name: value for name, value in source.constants.items() if name not in self.own}
-        self.names = [*self.own, *self.constants]
-        if len(set(self.names)) < len(self.names):
-            raise ValueError(f"{source.name} has two columns {twice(self.names)!r}; rename one")
+        if len(set(self.own)) < len(self.own):
+            raise ValueError(f"{source.name} has two columns {twice(self.own)!r}; rename one")
         self.wanted: list[str] | None = None
 
     def settle(self, kinds: dict[str, str]) -> None:
@@ -254,20 +285,11 @@ class ParquetTable:
             ):
                 done, before, rows = done + 1, rows, rows + batch.num_rows
                 if done > start[0]:
-                    yield self.piece(self.completed(batch), before, (done, rows))
+                    yield self.piece(self.completed(batch, self.wanted), before, (done, rows))
         except StoreError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{self.input.name} is damaged after row {rows:,}: {error}") from error
-
-    def completed(self, batch: Any) -> Any:
-        """A batch with the columns that the file's folders tell."""
-        import pyarrow as pa
-
-        for name, value in self.constants.items():
-            kind = pa.int64() if isinstance(value, int) else pa.string()
-            batch = batch.append_column(name, pa.repeat(pa.scalar(value, kind), batch.num_rows))
-        return batch
 
     @staticmethod
     def piece(batch: Any, before: int, end: Position) -> Piece:
@@ -295,7 +317,7 @@ class TableSource:
 
     def prepare(self) -> None:
         """Read only the columns that are needed, as what they are."""
-        known = set(self.table.names)
+        known = self.table.known
         for name in self.kinds:
             if name not in known:
                 raise ValueError(f"{self.table.input.name} has no column {name!r}{nearest(name, self.table.names)}")

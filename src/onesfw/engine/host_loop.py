@@ -208,10 +208,11 @@ class HostLoop:
         self.state, self.done, self.weight = state, self.done + count, self.weight + float(weight.sum())
         self.measured = None
         self.bar.advance(count * self.count)
-        self.length = max(1, min(int(CHUNK_SECONDS / max(elapsed / count, 1e-9)), self.length * GROWTH, CHUNK))
+        pace = max(elapsed / count, 1e-9)
+        self.length = max(1, min(int(CHUNK_SECONDS / pace), self.length * GROWTH, CHUNK))
         if self.run.time_limit is not None:
             left = self.run.time_limit - (time.perf_counter() - self.begun)
-            self.length = max(1, min(self.length, int(left / max(elapsed / count, 1e-9)) or 1))
+            self.length = max(1, min(self.length, int(left / pace)))
         return None
 
     def last_finite(self, count: int, inputs: ChunkInputs, weight: HostArray) -> list[Status]:

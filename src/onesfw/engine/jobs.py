@@ -100,7 +100,7 @@ def worker_name() -> str:
     return f"process {os.getpid()} on {platform.node()}"
 
 
-def told(task: Task[Result], place: int, count: int, done: Done[Result]) -> Result:
+def logged(task: Task[Result], place: int, count: int, done: Done[Result]) -> Result:
     """The result, after a line in the log that names the worker."""
     log.info("%s %d of %d: %s, %.3f s", task.__name__, place + 1, count, done.worker, done.seconds)
     return done.result
@@ -117,7 +117,7 @@ def together(function: Callable[..., Result], tasks: Sequence[tuple[object, ...]
     hint = {"require": "sharedmem"} if shared or nested() else {"prefer": "threads"}
     calls = [Task(function, task) for task in tasks]
     found: list[Done[Result]] = Parallel(n_jobs=len(tasks), batch_size=1, **hint)(delayed(call)() for call in calls)
-    return [told(call, place, len(calls), done) for place, (call, done) in enumerate(zip(calls, found, strict=True))]
+    return [logged(call, place, len(calls), done) for place, (call, done) in enumerate(zip(calls, found, strict=True))]
 
 
 def in_order(
@@ -141,7 +141,7 @@ def in_order(
     results = iter(pool(delayed(call)() for call in calls))
     for place, call in enumerate(calls):
         begin(place)
-        yield told(call, place, len(calls), next(results))
+        yield logged(call, place, len(calls), next(results))
 
 
 def send_whole(module: ModuleType) -> None:

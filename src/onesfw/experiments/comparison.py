@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from onesfw.algorithms import ALGORITHMS, CONVEX, SCHEDULES, SETTINGS, Algorithm
-from onesfw.arguments import nearest, whole_number
+from onesfw.arguments import named, nearest, whole_number
 from onesfw.engine import jobs
 from onesfw.engine.checks import checked_run
 from onesfw.experiments.curves import (
@@ -321,7 +321,7 @@ def curve_or_reason(
 
 
 def recipe(name: str, setting: str, options: dict[str, str | float] | None = None) -> Algorithm:
-    """The recipe of that name in a setting; a sentence where it does not serve it."""
+    """The recipe of that name in a setting; an error where it does not serve it."""
     method, own = METHODS[name]
     if setting not in SETTINGS[method]:
         raise ValueError(f"serves {' and '.join(SETTINGS[method])} problems only")
@@ -329,14 +329,14 @@ def recipe(name: str, setting: str, options: dict[str, str | float] | None = Non
 
 
 def known_names(names: Iterable[str] | None) -> list[str]:
-    """The names asked for, all of them without a wish, or a sentence about the first that is no method."""
+    """The names asked for, all of them without a wish, or an error about the first that is no method."""
     chosen = [name for name in METHODS if name != "one_sfw"] if names is None else list(dict.fromkeys(names))
     for name in chosen:
         if name not in METHODS:
             hint = nearest(name, METHODS) or f"; choose among {', '.join(METHODS)}"
-            raise ValueError(f"there is no algorithm {name!r}{hint}")
+            raise ValueError(f"{named('algorithms')}: there is no algorithm {name!r}{hint}")
     if not chosen:
-        raise ValueError(f"name at least one algorithm of {', '.join(ALGORITHMS)}")
+        raise ValueError(f"{named('algorithms')}: name at least one of {', '.join(ALGORITHMS)}")
     return chosen
 
 

@@ -162,7 +162,7 @@ def rates(
 
 
 def places_in(folder: Path, page: Path | None) -> dict[str, Path]:
-    """Where the three files go; a sentence where one of them cannot be written."""
+    """Where the three files go; an error where one of them cannot be written."""
     places = {"markdown": page or folder / "rates.md", "json": folder / "rates.json", "page": folder / "rates.html"}
     if places["markdown"].resolve() in (places["json"].resolve(), places["page"].resolve()):
         raise ValueError(f"markdown: {page} is where another of the three files goes; name another place")

@@ -4,13 +4,13 @@
 estimators of `onesfw.sklearn` are made of the same parts.
 """
 
+from onesfw.data.data_warning import DataWarning
 from onesfw.linear.column_selection import select_columns
 from onesfw.linear.constraints import CONSTRAINTS
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Evaluation, Learner, Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES, Loss
 from onesfw.linear.model import LinearModel, Training
-from onesfw.linear.notices import DataWarning
 from onesfw.linear.path import RadiusPath, radius_path
 from onesfw.linear.prediction import Predictions, predict
 from onesfw.linear.scores import Scores

@@ -10,6 +10,7 @@ import numpy as np
 from onesfw.arguments import choose, named, nearest, number
 from onesfw.data.batch import Batch, joined
 from onesfw.data.columns import first_rows
+from onesfw.data.data_warning import warn_skipped
 from onesfw.data.encoding import NUMBERS, ONE_HOT, Encoding
 from onesfw.data.labels import Targets, check_labels, plain
 from onesfw.data.prepare import ReadOptions, Source, find_format, inputs_of, open_table, prepare
@@ -19,7 +20,6 @@ from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Settings
 from onesfw.linear.losses import LOSSES
-from onesfw.linear.notices import tell_skipped
 from onesfw.linear.prediction import Rows
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
 from onesfw.linear.stability import Stability, stability_selection
@@ -127,7 +127,7 @@ def select_columns(
         options = replace(options, drop=all_but(rows, options, tuple(columns)))
     prepared, opened = prepare(rows, options)
     data, labels, loss = read_all(opened, prepared.encoding, rows.name, loss)
-    tell_skipped(rows.name, opened.bad.examples, opened.bad.count)
+    warn_skipped(rows.name, opened.bad.examples, opened.bad.count)
     settings = Settings(
         data.n_features, loss, word, 1.0, None, ANYWHERE if intercept else None, delta, labels
     )  # fmt: skip

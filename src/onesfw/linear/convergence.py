@@ -30,12 +30,12 @@ def unsolved(found: Evaluation, limits: HostArray, units: HostArray) -> HostArra
     return marks
 
 
-def tell_of_unsolved(what: str, data: Examples) -> None:
+def warn_of_unsolved(what: str, data: Examples) -> None:
     """Warn of radii that were not solved; `what` says which."""
     warnings.warn(f"{what}; {remedy(data, True, [])}", ConvergenceWarning, stacklevel=3)
 
 
-def trouble(fit: Fit, data: Examples, budget: Budget) -> str | None:
+def gap_message(fit: Fit, data: Examples, budget: Budget) -> str | None:
     """A sentence that says how large the gap is and what will make it smaller; None where it is small enough."""
     gap, loss = fit.evaluation.gap, fit.evaluation.value
     missed = gap > fit.limits

@@ -17,8 +17,8 @@ from onesfw.data.row_groups import GroupPasses
 from onesfw.linear.defaults import largest_margins
 from onesfw.linear.examples import Examples, examples, read_only
 from onesfw.linear.learner import Learner, Settings
-from onesfw.linear.pieces import Piece, Progress
-from onesfw.linear.race import Race
+from onesfw.linear.pass_rows import Piece, Progress
+from onesfw.linear.progressive_validation import RadiusCandidates
 from onesfw.linear.scaling import divided
 from onesfw.trees import HostArray, Rows
 
@@ -31,7 +31,7 @@ class FileRows:
         self.scales: HostArray | None = None
         self.begun: tuple[Chunk | None, Generator[Chunk, None, None]] | None = None
 
-    def look(self, stop: Callable[[], bool]) -> Examples:
+    def first_rows(self, stop: Callable[[], bool]) -> Examples:
         """The first rows, before any is learnt: what scales and radii are taken from."""
         chunks = self.chunks(Progress(), stop)
         chunk = next(chunks, None)
@@ -41,7 +41,7 @@ class FileRows:
         return self.as_examples(chunk.rows, chunk.targets)
 
     def chunks(self, progress: Progress, stop: Callable[[], bool]) -> Generator[Chunk, None, None]:
-        """The chunks of the present pass from where `progress` stands; the one that was looked at is not read again."""
+        """The chunks of the present pass from where `progress` stands; that of `first_rows` is not read again."""
         if self.begun is not None and not (progress.sweep or progress.piece):
             (first, rest), self.begun = self.begun, None
             try:
@@ -76,10 +76,12 @@ class FileRows:
         return self.passes.skipped
 
 
-def learner_for(settings: Settings, racing: tuple[float, ...], tensors: dict[str, HostArray] | None) -> Learner | Race:
-    """What learns: models of one radius, or of several that race; from a saved state where there is one."""
-    if racing:
-        return Race(settings, racing, tensors)
+def learner_for(
+    settings: Settings, candidates: tuple[float, ...], tensors: dict[str, HostArray] | None
+) -> Learner | RadiusCandidates:
+    """What learns: models of one radius, or of several that are compared; from a saved state where there is one."""
+    if candidates:
+        return RadiusCandidates(settings, candidates, tensors)
     return Learner(settings) if tensors is None else Learner.from_tensors(settings, tensors)
 
 
@@ -161,7 +163,7 @@ class Sample:
 class Learning:
     """A learner whose state holds the scales of the columns and a sample of the rows too."""
 
-    learner: Learner | Race
+    learner: Learner | RadiusCandidates
     source: FileRows
     sample: Sample
     progress: Progress

@@ -99,7 +99,7 @@ def no_worse_than_a_constant(settings: Settings, rows: Examples, begun: Finished
     return begun._replace(coefs=coefs, intercepts=intercepts), float(shares.min())
 
 
-def tell_of_constant(share: float) -> None:
+def warn_of_constant(share: float) -> None:
     """Warn that a constant lost less than the model."""
     warnings.warn(
         "a constant loses less than the model after its passes, on rows that were kept to judge it: the coefficients "

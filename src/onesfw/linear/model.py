@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import scipy.sparse
@@ -13,19 +12,18 @@ from scipy.special import expit
 from onesfw.data.encoding import NUMBERS, Encoding
 from onesfw.data.labels import Label, show
 from onesfw.data.sources import check_indices
-from onesfw.files import Tensors, read_tensors, write_tensors
+from onesfw.files import Tensors
 from onesfw.linear.constraints import CONSTRAINTS
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.scores import Scores
-from onesfw.results.pictures import BLUE, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.pictures import BLUE
+from onesfw.results.show import FileKind, Sheet, Shown, axes_of
 from onesfw.trees import HostArray, Json, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMAT, VERSION = "onesfw.model", 2
 BARS = 20  # coefficients that a picture shows
 
 
@@ -102,6 +100,8 @@ class LinearModel(Shown):
         >>> model.predict(np.array([[1.0, 1.0], [0.0, 0.0]]))
         array([-0.5,  0.5])
     """
+
+    file_kind = FileKind("onesfw.model", 2, "model")
 
     coef: HostArray
     intercept: float | HostArray
@@ -220,17 +220,8 @@ class LinearModel(Shown):
         lines.append(("  compiling", f"{record.compile_seconds:.2f}"))
         return lines
 
-    @styled()
-    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
-        """The largest coefficients as bars; with several labels, the largest of any label, a colour a label.
-
-        Args:
-            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
-            ax: axes to draw into; None makes a figure.
-
-        Returns:
-            The figure.
-        """
+    def draw(self, ax: Axes | None = None) -> Figure:
+        """The largest coefficients as bars; with several labels, the largest of any label, a colour a label."""
         coefs = np.atleast_2d(self.coef)
         figure, axes = axes_of(ax, (6.4, 4.2))
         sizes = np.abs(coefs).max(axis=0)
@@ -254,8 +245,6 @@ class LinearModel(Shown):
         axes.set_title(self.title)
         if not largest:
             axes.text(0.5, 0.5, "all coefficients are 0", transform=axes.transAxes, ha="center", color="0.4")
-        if path is not None:
-            save_figure(figure, path)
         return figure
 
     def feature_name(self, j: int) -> str:
@@ -266,8 +255,8 @@ class LinearModel(Shown):
         numbers = [column.name for column in self.encoding.columns if column.kind in NUMBERS]
         return numbers[j] if j < len(numbers) else f"feature {j}"
 
-    def save(self, path: str | Path) -> None:
-        """Write the model whole or not at all; mostly-zero coefficients are stored by their nonzeros."""
+    def pack(self) -> tuple[dict[str, Json], Tensors]:
+        """What the file holds; mostly-zero coefficients by their nonzeros."""
         coef = np.ascontiguousarray(self.coef, np.float64)
         nonzero = np.flatnonzero(coef)
         tensors: Tensors = {"intercept": np.atleast_1d(np.asarray(self.intercept, np.float64))}
@@ -289,25 +278,16 @@ class LinearModel(Shown):
             "training": asdict(self.training),
             "test": None if self.test is None else asdict(self.test),
         }
-        write_tensors(path, FORMAT, VERSION, content, tensors)
+        return content, tensors
 
     @classmethod
-    def load(cls, path: str | Path) -> LinearModel:
-        """Read what `save` wrote.
-
-        Raises:
-            FileNotFoundError, IsADirectoryError: where there is no such file.
-            ValueError: for a damaged or foreign file.
-        """
-        content, tensors = read_tensors(path, FORMAT, VERSION, "model")
-        try:
-            return decode(content, tensors)
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-            raise ValueError(f"{path} is not a model of this version of onesfw: its fields do not fit") from error
+    def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
+        """The model that a file holds, whose fields must fit one another."""
+        return cls(**decode(content, tensors))
 
 
-def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:
-    """A model from a file's content, whose fields must fit one another."""
+def decode(content: dict[str, Json], tensors: Tensors) -> dict[str, Json]:
+    """A model's fields from a file's content; they must fit one another."""
     shape = tuple(int(size) for size in content["shape"])
     if "coef" in tensors:
         coef = tensors["coef"]
@@ -342,24 +322,24 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LinearModel:
         raise ValueError("the encoding is of another size")
     record = Training(**content["training"])
     scores = content["training"].get("scores")
-    return LinearModel(
-        coef,
-        float(intercept[0]) if models == 1 else intercept,
-        content["loss"],
-        content["constraint"],
-        radius,
-        labels,
-        delta,
-        encoding,
-        dict(content["versions"]),
-        replace(
+    return {
+        "coef": coef,
+        "intercept": float(intercept[0]) if models == 1 else intercept,
+        "loss": content["loss"],
+        "constraint": content["constraint"],
+        "radius": radius,
+        "labels": labels,
+        "delta": delta,
+        "encoding": encoding,
+        "versions": dict(content["versions"]),
+        "training": replace(
             record,
             pass_seconds=tuple(record.pass_seconds),
             scores=None if scores is None else Scores.from_json(scores),
         ),
-        None if content["test"] is None else Scores.from_json(content["test"]),
-        scale,
-    )
+        "test": None if content["test"] is None else Scores.from_json(content["test"]),
+        "scale": scale,
+    }
 
 
 def package_versions() -> dict[str, str]:

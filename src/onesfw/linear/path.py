@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import scipy.sparse
@@ -16,30 +15,28 @@ from onesfw.arguments import choose, number, whole_number
 from onesfw.data.sources import check_indices
 from onesfw.engine import jobs
 from onesfw.engine.interrupts import catch_interrupt
-from onesfw.files import read_tensors, write_tensors
+from onesfw.files import Tensors
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.convergence import remedy, too_large, unsolved
 from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
 from onesfw.linear.losses import LOSSES
-from onesfw.linear.memory_rows import Memory
-from onesfw.linear.pieces import Progress
+from onesfw.linear.parallel_learners import ParallelLearners, some
+from onesfw.linear.pass_rows import Memory, Progress
 from onesfw.linear.profile import loss_units
 from onesfw.linear.radii import solve_radii
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
-from onesfw.linear.team import Team, some
 from onesfw.linear.training import Budget, fit_in_memory, learn_passes
 from onesfw.progress import ProgressBar
-from onesfw.results.pictures import BLUE, GREY, VERMILION, log_radii, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
-from onesfw.trees import HostArray, Rows
+from onesfw.results.pictures import BLUE, GREY, VERMILION, log_radii
+from onesfw.results.show import FileKind, Sheet, Shown, axes_of
+from onesfw.trees import HostArray, Json, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMAT, VERSION = "onesfw.path", 1
 HEADS = ("radius", "train loss", "gap", "validation loss", "nonzeros", "")
 ARRAYS = ("radii", "train_loss", "gap", "validation_loss", "validation_stderr", "nonzeros", "intercepts", "unsolved")
 REMEDY = "leave polish on; without it, raise passes, or lower the radii"
@@ -75,6 +72,8 @@ class RadiusPath(Shown):
         >>> path.best_radius
         1.0
     """
+
+    file_kind = FileKind("onesfw.path", 1, "path of radii")
 
     settings: Settings
     radii: HostArray
@@ -130,17 +129,8 @@ class RadiusPath(Shown):
             for i, (r, t, g, v, e, k) in enumerate(zip(*columns, strict=True))
         ]
 
-    @styled()
-    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
-        """Train and validation loss, with a band of one standard error, and the nonzeros, against the radius.
-
-        Args:
-            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
-            ax: axes to draw into; None makes a figure.
-
-        Returns:
-            The figure.
-        """
+    def draw(self, ax: Axes | None = None) -> Figure:
+        """Train and validation loss, with a band of one standard error, and the nonzeros, against the radius."""
         figure, axes = axes_of(ax, (7.0, 4.2))
         low, high = (self.validation_loss + side * self.validation_stderr for side in (-1, 1))
         axes.fill_between(self.radii, low, high, color=BLUE, alpha=0.2, linewidth=0)
@@ -161,33 +151,22 @@ class RadiusPath(Shown):
             figure.legend(handles=handles, loc="outside lower center", ncols=3)
         else:
             axes.legend(handles=handles)
-        if path is not None:
-            save_figure(figure, path)
         return figure
 
-    def save(self, path: str | Path) -> None:
-        """Write the path of models to a safetensors file, whole or not at all; `RadiusPath.load` reads it back."""
+    def pack(self) -> tuple[dict[str, Json], Tensors]:
+        """What the file holds: the models' coefficients as a sparse matrix."""
         tensors = {name: np.asarray(getattr(self, name)) for name in ARRAYS}
         tensors |= {f"coefs.{name}": getattr(self.coefs, name) for name in ("data", "indices", "indptr")}
         content = {"settings": asdict(self.settings), "shape": list(self.coefs.shape)}
-        write_tensors(path, FORMAT, VERSION, content, tensors)
+        return content, tensors
 
     @classmethod
-    def load(cls, path: str | Path) -> RadiusPath:
-        """Read what `save` wrote.
-
-        Raises:
-            FileNotFoundError, IsADirectoryError: where there is no such file.
-            ValueError: for a damaged or foreign file.
-        """
-        content, tensors = read_tensors(path, FORMAT, VERSION, "path of radii")
-        try:
-            coefs = scipy.sparse.csr_array(
-                tuple(tensors[f"coefs.{name}"] for name in ("data", "indices", "indptr")), shape=tuple(content["shape"])
-            )
-            return cls(Settings(**content["settings"]), **{name: tensors[name] for name in ARRAYS}, coefs=coefs)
-        except (KeyError, ValueError, TypeError) as error:
-            raise ValueError(f"{path} is not a path of this version of onesfw: its fields do not fit") from error
+    def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
+        """The path that a file holds."""
+        coefs = scipy.sparse.csr_array(
+            tuple(tensors[f"coefs.{name}"] for name in ("data", "indices", "indptr")), shape=tuple(content["shape"])
+        )
+        return cls(Settings(**content["settings"]), **{name: tensors[name] for name in ARRAYS}, coefs=coefs)
 
 
 def radius_path(
@@ -319,7 +298,7 @@ def polished(
         bar.note("")
         stages = solve_radii(
             replace(first, radius=1.0), data, [float(r) for r in settings.radii], limits,
-            start=Start(start.team.coefs, start.evaluation.intercepts), stop=interrupted.is_set,
+            start=Start(start.learners.coefs, start.evaluation.intercepts), stop=interrupted.is_set,
             note=bar.note,
         )  # fmt: skip
         for (coef,), evaluation in stages:
@@ -347,25 +326,29 @@ def side_by_side(
     with ProgressBar(total, show, "rows", "rows") as bar:
         start = None
         if warm:
-            first = Team(some(settings, [0]))
+            first = ParallelLearners(some(settings, [0]))
             first.compile(data.values.dtype)
             bar.note("")
             if settings.intercept is not None:
                 first.set_intercepts(evaluate(some(settings, [0]), data, first.coefs).intercepts)
             learn(first, data, seeds[0], 1, bar)
             start = started_at(first, settings, max(1, int(START_WEIGHT * data.size)))
-        team = Team(settings, n_jobs=n_jobs, start=start)
+        learners = ParallelLearners(settings, n_jobs=n_jobs, start=start)
         if start is None and settings.intercept is not None:
-            team.set_intercepts(evaluate(settings, data, team.coefs).intercepts)
-        team.compile(data.values.dtype)
+            learners.set_intercepts(evaluate(settings, data, learners.coefs).intercepts)
+        learners.compile(data.values.dtype)
         bar.note("")
-        learn(team, data, seeds[1], passes - warm, bar)
-        coefs, found, steps = team.coefs, evaluate(settings, data, team.coefs, team.intercepts), team.steps
+        learn(learners, data, seeds[1], passes - warm, bar)
+        coefs, found, steps = (
+            learners.coefs,
+            evaluate(settings, data, learners.coefs, learners.intercepts),
+            learners.steps,
+        )
         units = loss_units(some(settings, [0]), data)
         marked = np.flatnonzero(not_best(settings.constraint, found, units, np.full(1, np.inf)))
         if len(marked):
             bar.note(f"{len(marked)} radii are trained on")
-            more = Team(
+            more = ParallelLearners(
                 some(settings, marked), n_jobs=n_jobs, start=Start(coefs[marked], found.intercepts[marked], steps)
             )  # fmt: skip
             learn(more, data, seeds[1] + 1, MORE_PASSES * passes, bar)
@@ -376,17 +359,17 @@ def side_by_side(
     return scipy.sparse.csr_array(coefs), found
 
 
-def learn(team: Team, data: Examples, seed: int, passes: int, bar: ProgressBar) -> None:
+def learn(learners: ParallelLearners, data: Examples, seed: int, passes: int, bar: ProgressBar) -> None:
     """So many shuffled passes."""
     rows = Memory(data, seed, passes * data.size)
     before = 0
 
     def report(progress: Progress) -> None:
         nonlocal before
-        bar.advance((team.steps - before) * team.settings.models)
-        before = team.steps
+        bar.advance((learners.steps - before) * learners.settings.models)
+        before = learners.steps
 
-    learn_passes(team, rows, Progress(), passes=rows.turns, report=report)
+    learn_passes(learners, rows, Progress(), passes=rows.turns, report=report)
 
 
 def check_radii(radii: Sequence[float] | None, data: Examples, settings: Settings) -> list[float]:
@@ -400,7 +383,7 @@ def check_radii(radii: Sequence[float] | None, data: Examples, settings: Setting
     return grid
 
 
-def started_at(first: Team, settings: Settings, t0: int) -> Start:
+def started_at(first: ParallelLearners, settings: Settings, t0: int) -> Start:
     """All models at the first one's; on the simplex, whose members have another sum, scaled."""
     coefs = np.repeat(first.coefs, settings.models, 0)
     if settings.constraint == "simplex":

@@ -17,7 +17,7 @@ def interval(wanted: bool, bound: float | None) -> tuple[float, float] | None:
         return ANYWHERE if wanted else None
     bound = number(bound, "intercept_bound", 0.0, strict=True)
     if not wanted:
-        raise ValueError(f"{named('intercept_bound')} needs an intercept, which {named('intercept')} leaves out")
+        raise ValueError(f"{named('intercept_bound')} needs an intercept; leave it out, or {named('intercept')} on")
     return (-bound, bound)
 
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from onesfw.arguments import named
 from onesfw.data.batch import unit_rows
+from onesfw.data.data_warning import warn_skipped
 from onesfw.data.labels import Targets
-from onesfw.data.prepare import Prepared, ReadOptions, Source, inputs_of, open_table, reopen
+from onesfw.data.prepare import Prepared, ReadOptions, Source, check_alike, inputs_of, open_table, reopen
 from onesfw.data.sources import Blocks, RowsFrom, as_input
 from onesfw.files import whole_file
 from onesfw.linear.model import LinearModel
-from onesfw.linear.notices import tell_skipped
 from onesfw.linear.scores import Counting, Scores
 from onesfw.trees import HostArray, Json
 from onesfw.trees import Rows as RowsLike
@@ -37,6 +37,7 @@ Rows = (
 def score(model: LinearModel, source: RowsFrom, options: ReadOptions) -> Scores:
     """How good a model is on rows with targets."""
     assert model.encoding is not None
+    check_alike(source, options)
     opened = reopen(source, options, Prepared(model.encoding, model.labels), strict=False)
     counting, targets = Counting(model), Targets(model.labels, model.loss == "poisson")
     for batch in opened.batches():
@@ -44,7 +45,7 @@ def score(model: LinearModel, source: RowsFrom, options: ReadOptions) -> Scores:
         counting.count(model_margins(model, rows), values)
     if not counting.rows:
         raise ValueError(f"{source.name} holds no rows to test on")
-    tell_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
+    warn_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
     return counting.scores(opened.bad.count)
 
 
@@ -165,7 +166,7 @@ def predict(
 
 def finished(counting: Counting | None, opened: Source) -> Scores | None:
     """The scores, where there are some; rows that were left out are told of."""
-    tell_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
+    warn_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
     return None if counting is None or not counting.rows else counting.scores(opened.bad.count)
 
 
@@ -173,6 +174,7 @@ def open_data(model: LinearModel, source: RowsFrom, options: ReadOptions) -> tup
     """The source of rows to predict, and whether it has the targets too."""
     if model.encoding is None:
         raise ValueError("the model does not say how a file becomes rows; predict with LinearModel.predict")
+    check_alike(source, options)
     prepared = Prepared(model.encoding, model.labels)
     if isinstance(source, Blocks) or model.encoding.format == "libsvm":
         return reopen(source, options, prepared, strict=False), True
@@ -180,7 +182,7 @@ def open_data(model: LinearModel, source: RowsFrom, options: ReadOptions) -> tup
         return reopen(source, options, prepared, targets=False), False
     table = open_table(inputs_of(source)[0], options)
     table.first()
-    present = model.encoding.target in table.names
+    present = model.encoding.target in table.known
     return reopen(source, options, prepared, targets=present), present
 
 

@@ -127,7 +127,7 @@ class Profile:
             low, high = self.interval
             self.intercept = self.settled(margins, low, high)
             # φ bends less where the intercept follows, but not beyond its bound: a cautious model does not count on it.
-            centred = low < self.intercept < high and (caution == 0 or low == -np.inf and high == np.inf)
+            centred = low < self.intercept < high and (caution == 0 or (low == -np.inf and high == np.inf))
             margins = margins + self.intercept
         value, slopes, bends = self.at(margins)
         if caution > 0:

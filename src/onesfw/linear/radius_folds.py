@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onesfw.engine import jobs
-from onesfw.linear.convergence import tell_of_unsolved, unsolved
+from onesfw.linear.convergence import unsolved, warn_of_unsolved
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Settings
 from onesfw.linear.polish import pools
@@ -114,7 +114,7 @@ def cross_validate(
     losses, nonzeros, marks = (np.stack(part, axis=1) for part in zip(*found, strict=True))
     if marks.any():
         first = radii[int(np.argmax(marks.any(axis=1)))]
-        tell_of_unsolved(
+        warn_of_unsolved(
             f"{marks.any(axis=1).sum()} of {len(radii)} radii were not solved on every fold, the first of them "
             f"{first:.4g}: none of them is chosen", data,
         )  # fmt: skip

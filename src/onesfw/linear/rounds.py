@@ -19,7 +19,7 @@ from onesfw.engine.checkpoint import Checkpoint, saved_after
 from onesfw.linear.examples import examples
 from onesfw.linear.learner import Settings
 from onesfw.linear.losses import LOSSES
-from onesfw.linear.shards import GroupShard, RowShard, Shard, State, do_round, refuse_sorted
+from onesfw.linear.shards import GroupShard, RowShard, Shard, State, digest, do_round, refuse_sorted
 
 MOST_BYTES = 2 << 30  # of rows that are kept in memory, and sent from there
 
@@ -92,6 +92,7 @@ def deal_groups(
     for place in sorted(shuffled, key=lambda place: -groups[place].rows):
         min(hands, key=lambda hand: sum(group.rows for group in hand)).append(groups[place])
     shards: list[Shard] = []
+    stamp = digest(files.fingerprint(), options, prepared)
     for number, hand in enumerate(hands):
         numbers = sorted({group.file for group in hand})
         own = tuple(
@@ -99,7 +100,7 @@ def deal_groups(
             for group in sorted(hand, key=lambda group: (group.file, group.number))
         )
         inputs = tuple(files.inputs[file] for file in numbers)
-        shards.append(GroupShard(number, inputs, own, options, prepared, buffer, key, files.fingerprint()))
+        shards.append(GroupShard(number, inputs, own, options, prepared, buffer, key, stamp))
     return prepared, shards
 
 
@@ -120,6 +121,7 @@ def learn_shards(
     saves: Checkpoint | None = None,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[int, int, float, float, float | None], None] = lambda *told: None,
+    check: Callable[[], None] = lambda: None,
 ) -> Done:
     """So many passes over all shards, each round a pure function of the state before it.
 
@@ -131,12 +133,13 @@ def learn_shards(
         saves: where the state is kept between rounds.
         stop: asked after each round.
         report: hears the pass, the rows learnt, their rate, their loss, and the rows of all passes.
+        check: called where a pass begins, but for the first; raises where the rows are no longer what they were.
 
     Returns:
         The last state and what it took.
 
     Raises:
-        ValueError: where the shards are sorted by label.
+        ValueError: where the shards are sorted by label, or `check` says so.
     """
     size = sum(shard.rows for shard in shards)
     rounds = -(-passes * size // (len(shards) * split.round_rows))
@@ -157,7 +160,10 @@ def learn_shards(
         if saves is not None and place > first:
             saves.save({"round": place, "seconds": seconds()}, state.tensors())
 
+    sweep = first * split.round_rows * len(shards) // size
     while place < rounds and not stop():
+        if sweep < (sweep := place * split.round_rows * len(shards) // size):
+            check()
         with saved_after(OSError, save):
             state, learnt = do_round(settings, state, shards, place, split.round_rows)
         if place == 0:

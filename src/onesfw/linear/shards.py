@@ -13,6 +13,7 @@ does again what a dead worker lost.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from onesfw.linear.gradient import LARGEST_CONSTANT, TINY
 from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, Settings
 from onesfw.linear.losses import all_derivatives, all_values
 from onesfw.linear.one_hot import BLOCKS_PER_GROUP, L1
+from onesfw.linear.scaling import divided
 from onesfw.schedules import Preset, constant, harmonic
 from onesfw.trees import HostArray
 
@@ -121,6 +123,9 @@ class Shard(Protocol):
     def whole(self, settings: Settings) -> list[Callable[[], Examples]]:
         """All rows, a part at a time."""
 
+    def scaled(self, scales: HostArray) -> Shard:
+        """The shard with each column divided by its scale."""
+
 
 def stream(place: int, count: int, rows: int) -> list[tuple[int, int, int]]:
     """(pass, first row, last row) of the rows from place · count on."""
@@ -158,6 +163,10 @@ class RowShard:
         """The rows."""
         return [lambda: self.data]
 
+    def scaled(self, scales: HostArray) -> RowShard:
+        """The rows with each column divided by its scale."""
+        return replace(self, data=divided(self.data, scales))
+
 
 _kept: OrderedDict[tuple[object, ...], Examples] = OrderedDict()
 """Chunks that this process decoded for the rounds before."""
@@ -175,7 +184,8 @@ class GroupShard:
         prepared: what was decided about them.
         buffer: rows that are shuffled together.
         key: the seed.
-        stamp: what tells these files from others.
+        stamp: what tells its rows from those of other files, or of these files read in another way.
+        scales: what columns are divided by; None for nothing.
     """
 
     number: int
@@ -186,6 +196,7 @@ class GroupShard:
     buffer: int
     key: int
     stamp: str
+    scales: HostArray | None = None
 
     @cached_property
     def rows(self) -> int:
@@ -207,7 +218,8 @@ class GroupShard:
             ]
             rows = joined([part.rows for part in parts], settings.n_features)
             targets = np.concatenate([part.targets for part in parts])
-            _kept[name] = examples(rows, targets, None, settings.n_features, settings.loss_function, settings.labels)
+            data = examples(rows, targets, None, settings.n_features, settings.loss_function, settings.labels)
+            _kept[name] = divided(data, self.scales)
             while len(_kept) > KEPT_CHUNKS:
                 _kept.popitem(last=False)
         return _kept[name]
@@ -229,6 +241,15 @@ class GroupShard:
     def whole(self, settings: Settings) -> list[Callable[[], Examples]]:
         """The chunks of a pass."""
         return [lambda places=places: self.chunk(places, settings) for places in self.plan(0)]  # type: ignore[misc]
+
+    def scaled(self, scales: HostArray) -> GroupShard:
+        """The shard with each column divided by its scale."""
+        return replace(self, scales=scales, stamp=digest(self.stamp, scales.tobytes()))
+
+
+def digest(*parts: object) -> str:
+    """A word that stands for these things."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 class Learnt(NamedTuple):

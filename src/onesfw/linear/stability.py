@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.engine import jobs, rows
 from onesfw.engine.interrupts import catch_interrupt
-from onesfw.files import read_tensors, write_tensors
+from onesfw.files import Tensors
 from onesfw.linear.constraints import CONSTRAINTS
-from onesfw.linear.convergence import tell_of_unsolved, unsolved
+from onesfw.linear.convergence import unsolved, warn_of_unsolved
 from onesfw.linear.defaults import default_radius
 from onesfw.linear.examples import Examples
 from onesfw.linear.false_selections import ASSUMPTIONS, false_selections, most_selected
@@ -24,15 +23,14 @@ from onesfw.linear.polish import pools
 from onesfw.linear.profile import loss_units
 from onesfw.linear.radii import part, solve_radii
 from onesfw.progress import ProgressBar
-from onesfw.results.pictures import GREY, log_radii, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
-from onesfw.trees import HostArray
+from onesfw.results.pictures import GREY, log_radii
+from onesfw.results.show import FileKind, Sheet, Shown, axes_of
+from onesfw.trees import HostArray, Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMAT, VERSION = "onesfw.stability", 1
 FIELDS = ("threshold", "pairs", "columns", "selected", "most_selected", "assumption")
 SETS = tuple(name for name, constraint in CONSTRAINTS.items() if constraint.one_hot)  # whose models have zeros
 SMALLEST, LARGEST, GRID = 1 / 300, 10.0, 30  # of the default radius, and how many between
@@ -61,6 +59,8 @@ class Stability(Shown):
         >>> found.stable.tolist(), found.scores.tolist(), round(found.bound(), 2)
         ([0], [1.0, 0.1], 1.21)
     """
+
+    file_kind = FileKind("onesfw.stability", 1, "stability selection")
 
     radii: HostArray
     probabilities: HostArray
@@ -130,17 +130,8 @@ class Stability(Shown):
             f"selection shares are r-concave.\nA half-sample selects {size:.4g} columns {q}."
         )
 
-    @styled()
-    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
-        """The paths: each column's share of half-samples against the radius, those of stable columns in colour.
-
-        Args:
-            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
-            ax: axes to draw into; None makes a figure.
-
-        Returns:
-            The figure.
-        """
+    def draw(self, ax: Axes | None = None) -> Figure:
+        """The paths: each column's share of half-samples against the radius, those of stable columns in colour."""
         figure, axes = axes_of(ax, (7.0, 4.2))
         stable = [j for j in self.ranked.tolist() if self.scores[j] >= self.threshold - 1e-9]
         others = [j for j in self.ranked.tolist() if j not in set(stable)]
@@ -162,16 +153,14 @@ class Stability(Shown):
             figure.legend(loc="outside right upper")
         elif stable:
             axes.legend()
-        if path is not None:
-            save_figure(figure, path)
         return figure
 
-    def save(self, path: str | Path) -> None:
-        """Write the selection to a safetensors file, whole or not at all; `Stability.load` reads it back."""
+    def pack(self) -> tuple[dict[str, Json], Tensors]:
+        """What the file holds."""
         content = {name: getattr(self, name) for name in FIELDS}
         content["names"] = None if self.names is None else list(self.names)
         tensors = {name: np.ascontiguousarray(getattr(self, name), np.float64) for name in ("radii", "probabilities")}
-        write_tensors(path, FORMAT, VERSION, content, tensors)
+        return content, tensors
 
     def check(self) -> None:
         """Raise ValueError or TypeError where the fields of a file make no sense."""
@@ -188,20 +177,11 @@ class Stability(Shown):
             whole_number(self.most_selected, "most_selected", 1)
 
     @classmethod
-    def load(cls, path: str | Path) -> Stability:
-        """Read what `save` wrote.
-
-        Raises:
-            FileNotFoundError, IsADirectoryError: where there is no such file.
-            ValueError: for a damaged or foreign file.
-        """
-        content, tensors = read_tensors(path, FORMAT, VERSION, "stability selection")
-        try:
-            names = content.pop("names")
-            found = cls(tensors["radii"], tensors["probabilities"], **content, names=names and tuple(names))
-            found.check()
-        except (KeyError, ValueError, TypeError) as error:
-            raise ValueError(f"{path} is not a stability selection of this version of onesfw") from error
+    def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
+        """The selection that a file holds, whose fields must make sense."""
+        names = content.pop("names")
+        found = cls(tensors["radii"], tensors["probabilities"], **content, names=names and tuple(names))
+        found.check()
         return found
 
 
@@ -287,7 +267,7 @@ def stability_selection(
                 missed += not solved
                 bar.advance(1)
     if missed:
-        tell_of_unsolved(
+        warn_of_unsolved(
             f"{missed} of {len(halves)} half-samples have radii that were not solved to {named('tol')}: the shares of "
             "their columns may be wrong", data,
         )  # fmt: skip

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data import passes as kept_rows
 from onesfw.data.blocks import Input
+from onesfw.data.data_warning import warn, warn_skipped
 from onesfw.data.labels import Label
 from onesfw.data.passes import Passes
 from onesfw.data.prepare import Prepared, ReadOptions, inputs_of
@@ -24,7 +25,6 @@ from onesfw.data.store import StoreError
 from onesfw.engine.checkpoint import FILE_PART, Checkpoint, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
-from onesfw.linear.appraisal import appraised
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.convergence import LARGE_SHARE
 from onesfw.linear.file_rows import FileRows, Learning, Sample, learner_for
@@ -35,20 +35,20 @@ from onesfw.linear.finishing import (
     gathered,
     no_worse_than_a_constant,
     stream_converged,
-    tell_of_constant,
+    warn_of_constant,
 )
 from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, Settings, evaluate
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.model import LinearModel, Training, package_versions
-from onesfw.linear.notices import tell, tell_skipped
-from onesfw.linear.pieces import Progress
+from onesfw.linear.pass_rows import Progress
 from onesfw.linear.plan import Plan, interval
 from onesfw.linear.prediction import PathLike, Rows, score
-from onesfw.linear.race import FACTORS, Race, radii_for
+from onesfw.linear.progressive_validation import FACTORS, RadiusCandidates, radii_for
 from onesfw.linear.rounds import Split, deal, learn_shards
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
 from onesfw.linear.shards import gap_over
 from onesfw.linear.training import learn_passes, resumed
+from onesfw.linear.training_scores import with_training_scores
 from onesfw.progress import PassesBar
 
 
@@ -233,25 +233,25 @@ def run(
             f"{named('checkpoint')} {checkpoint}: the run has {record.sweep} passes behind it; give {named('passes')} "
             f"{record.sweep}"
         )
-    racing: tuple[float, ...] = ()
+    candidates: tuple[float, ...] = ()
     decided, digests = None, {}
     place = None if cache is None else Path(cache)
     if saves is not None and saved is not None:
         try:
             decided, digests = Prepared.from_json(about["prepared"]), dict(about["digests"])
-            racing = tuple(map(float, about["radii"]))
+            candidates = tuple(map(float, about["radii"]))
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise saves.damaged() from error
     passes: Passes | GroupPasses
     if isinstance(rows, Files) and grouped(rows, options, plan.buffer):
         passes = GroupPasses(
             rows, options, buffer=plan.buffer, key=plan.key, readers=readers, cache=place, decided=decided,
-            skipped=record.skipped, digests=digests, tell=tell,
+            skipped=record.skipped, digests=digests,
         )  # fmt: skip
     else:
         passes = Passes(
             rows, options, buffer=plan.buffer, cache=place, decided=decided, skipped=record.skipped,
-            digests=digests, tell=tell,
+            digests=digests,
         )  # fmt: skip
     settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
     check_memory(settings, 1 if plan.radius is not None else len(FACTORS))
@@ -259,16 +259,16 @@ def run(
     size, begun, before = rows.text_size(), record.all_rows, record.seconds
     with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
         if saved is None:
-            first = source.look(interrupted.is_set)
+            first = source.first_rows(interrupted.is_set)
             source.scales = chosen_scales(first, plan.scale)
             if plan.radius is None:
-                racing = radii_for(divided(first, source.scales), settings)
+                candidates = radii_for(divided(first, source.scales), settings)
         elif "scales" in tensors:
             source.scales = tensors["scales"]
             if saves is not None and source.scales.shape != (settings.n_features,):
                 raise saves.damaged()
         try:
-            learner = learner_for(settings, racing, None if decided is None else tensors)
+            learner = learner_for(settings, candidates, None if decided is None else tensors)
             sample = Sample(settings, plan.key, None if decided is None else tensors)
         except (KeyError, ValueError, TypeError) as error:
             raise (error if saves is None else saves.damaged()) from error
@@ -281,12 +281,13 @@ def run(
         finished = learn_passes(
             Learning(learner, source, sample, record), source, record, passes=plan.passes, stop=interrupted.is_set,
             report=report,
-            satisfied=learner.first_pass_is_over if isinstance(learner, Race) else lambda: False, saves=saves,
-            about=lambda: {"prepared": passes.prepared.to_json(), "digests": passes.digests, "radii": list(racing)},
+            satisfied=learner.first_pass_is_over if isinstance(learner, RadiusCandidates) else lambda: False,
+            saves=saves,
+            about=lambda: {"prepared": passes.prepared.to_json(), "digests": passes.digests, "radii": list(candidates)},
         )  # fmt: skip
         if not learner.steps:
             raise KeyboardInterrupt("interrupted before a row was learnt")
-        radius = learner.radius if isinstance(learner, Race) else float(settings.radii[0])
+        radius = learner.radius if isinstance(learner, RadiusCandidates) else float(settings.radii[0])
         ended = Finished(learner.coefs, learner.intercepts, radius)
         data = None
         # By what the first pass read, which a run that goes on remembers: both must decide alike.
@@ -300,7 +301,7 @@ def run(
         share = 1.0
         if ended.evaluation is None:
             ended, share = no_worse_than_a_constant(replace(settings, radius=radius), sample.weighted(), ended)
-    tell_skipped(rows.name, passes.bad_examples, record.skipped)
+    warn_skipped(rows.name, passes.bad_examples, record.skipped)
     several, coefs = settings.models > 1, ended.coefs if source.scales is None else ended.coefs / source.scales
     model = LinearModel(
         coefs if several else coefs[0],
@@ -316,9 +317,9 @@ def run(
     if not finished:
         return model
     settings = replace(settings, radius=ended.radius)
-    training = appraised(model.training, model, settings, passes)
+    training = with_training_scores(model.training, model, settings, passes)
     if share < 1:
-        tell_of_constant(share)
+        warn_of_constant(share)
         near: bool | None = False
     elif data is None:
         near = stream_converged(training)
@@ -352,20 +353,25 @@ def run_shards(
         prepared, shards = deal(rows, options, split, plan.key, plan.buffer)
         settings = plan.settings(prepared.encoding.n_features, prepared.labels)
         check_memory(settings, 1)
+        scales = chosen_scales(shards[0].whole(settings)[0](), plan.scale)
+        shards = shards if scales is None else [shard.scaled(scales) for shard in shards]
+        check = rows.check if isinstance(rows, Files) else lambda: None
         compiling = Learner(settings).compile(prepared.encoding.dtype)
-        done = learn_shards(settings, shards, split, plan.passes, saves, interrupted.is_set, bar.report)
+        done = learn_shards(settings, shards, split, plan.passes, saves, interrupted.is_set, bar.report, check)
     if not done.state.step:
         raise KeyboardInterrupt("interrupted before a row was learnt")
     several, state = settings.models > 1, done.state
+    coefs = state.coefs if scales is None else state.coefs / scales
     size = sum(shard.rows for shard in shards)
     model = LinearModel(
-        state.coefs if several else state.coefs[0],
+        coefs if several else coefs[0],
         state.intercepts if several else float(state.intercepts[0]),
         plan.loss, plan.constraint, plan.radius, prepared.labels, plan.delta, prepared.encoding, package_versions(),
         Training(
             size, done.rows // size, done.rows, 0, None, plan.schedule, plan.key, done.seconds,
             compile_seconds=compiling, finished=done.finished,
         ),
+        scale=scales,
     )  # fmt: skip
     if not done.finished:
         return model
@@ -386,7 +392,7 @@ def tested(model: LinearModel, test: RowsFrom, options: ReadOptions) -> LinearMo
     try:
         return replace(model, test=score(model, test, options))
     except (ValueError, OSError) as error:
-        tell(f"{named('test')}: {error}")
+        warn(f"{named('test')}: {error}")
         return model
 
 

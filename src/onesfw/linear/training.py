@@ -14,11 +14,10 @@ from onesfw.arguments import choose, named, number, whole_number
 from onesfw.engine.checkpoint import Checkpoint, saved_after
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
-from onesfw.linear.memory_rows import Memory
-from onesfw.linear.pieces import Piece, Progress
+from onesfw.linear.parallel_learners import ParallelLearners
+from onesfw.linear.pass_rows import Memory, Piece, Progress
 from onesfw.linear.polish import polish
 from onesfw.linear.profile import loss_units
-from onesfw.linear.team import Team
 from onesfw.trees import HostArray, Json
 
 GRADIENTS = {
@@ -41,7 +40,7 @@ class RowSource(Protocol):
 
 
 class Models(Protocol):
-    """What learns: a `Learner`, or a `Team` of them."""
+    """What learns: a `Learner`, or `ParallelLearners`."""
 
     def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
         """A step for each row of the order; the sums of the losses before, one a model."""
@@ -164,7 +163,7 @@ class Budget:
 class Fit:
     """Trained models and what a last full pass says of them."""
 
-    team: Team
+    learners: ParallelLearners
     evaluation: Evaluation
     passes: int
     """Looks at all rows: of the one-sample phase, and rounds of the polish."""
@@ -209,36 +208,37 @@ def fit_in_memory(
     Returns:
         The models, and a full pass's evaluation of them.
     """
-    team = Team(settings, n_jobs=n_jobs, rows=data.size if budget.gradient == "sag" else None, start=start)
+    table = data.size if budget.gradient == "sag" else None
+    learners = ParallelLearners(settings, n_jobs=n_jobs, rows=table, start=start)
     units = loss_units(settings, data)
     limits = np.full(settings.models, np.inf)
     if budget.tol is not None:
         least = LEAST_TOL * np.abs(loss_units(replace(settings, intercept=None), data))
         limits = np.maximum(budget.tol * units, least)
     if start is None and settings.intercept is not None:
-        team.set_intercepts(evaluate(settings, data, team.coefs).intercepts)
+        learners.set_intercepts(evaluate(settings, data, learners.coefs).intercepts)
     measured: tuple[int, Evaluation] | None = None
     seen = 0
 
     def measure() -> Evaluation:
         nonlocal measured
-        if measured is None or measured[0] != team.steps:
-            measured = team.steps, evaluate(settings, data, team.coefs, team.intercepts)
+        if measured is None or measured[0] != learners.steps:
+            measured = learners.steps, evaluate(settings, data, learners.coefs, learners.intercepts)
             if settings.intercept is not None:
-                team.set_intercepts(measured[1].intercepts)
+                learners.set_intercepts(measured[1].intercepts)
         return measured[1]
 
     def report(progress: Progress) -> None:
         nonlocal seen
-        advance(team.steps - seen)
-        seen = team.steps
+        advance(learners.steps - seen)
+        seen = learners.steps
 
     rows = Memory(data, seed, budget.total(data.size), independent=budget.gradient == "sag")
     straight = budget.polish and start is not None and budget.passes is None and budget.steps is None
     if not straight:
         try:
             learn_passes(
-                team,
+                learners,
                 rows,
                 Progress(),
                 passes=rows.turns,
@@ -249,16 +249,16 @@ def fit_in_memory(
         except FloatingPointError:
             if not budget.polish:
                 raise
-            team = Team(settings, n_jobs=n_jobs)  # the polish finds its way from the origin too
-    steps = -(-team.steps // data.size)
+            learners = ParallelLearners(settings, n_jobs=n_jobs)  # the polish finds its way from the origin too
+    steps = -(-learners.steps // data.size)
     if not budget.polish:
-        return Fit(team, measure(), steps, limits, units, not stop())
+        return Fit(learners, measure(), steps, limits, units, not stop())
     goals = limits if budget.tol is not None else np.maximum(POLISH_TOL * units, 0.0)
     polished = polish(
-        settings, data, team.coefs, team.intercepts, goals, n_jobs=n_jobs, stop=stop,
+        settings, data, learners.coefs, learners.intercepts, goals, n_jobs=n_jobs, stop=stop,
         note=note,
     )  # fmt: skip
     # As many steps as the default of an unpolished fit count as done: rows that come later move it no more than that.
-    t0 = max(team.t0 + team.steps, LEAST_PASSES * data.size)
-    ended = Team(settings, n_jobs=n_jobs, start=Start(polished.coefs, polished.evaluation.intercepts, t0))
+    t0 = max(learners.t0 + learners.steps, LEAST_PASSES * data.size)
+    ended = ParallelLearners(settings, n_jobs=n_jobs, start=Start(polished.coefs, polished.evaluation.intercepts, t0))
     return Fit(ended, polished.evaluation, steps + polished.rounds, limits, units, not stop())

@@ -1,4 +1,4 @@
-"""`complete`: all entries of a matrix from some of them; the radius by a path, saved and resumed on the way."""
+"""`complete`: all entries of a matrix from some of them, the radius by a path; `refined`: a model on more entries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from rich.progress import TextColumn, TimeElapsedColumn
@@ -16,14 +16,14 @@ from onesfw.arguments import choose, named, number, whole_number
 from onesfw.engine.checkpoint import Checkpoint, digest, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.engine.keys import Key, seed_of
+from onesfw.lowrank.completion_checkpoint import Saves
 from onesfw.lowrank.completion_path import CompletionPath
 from onesfw.lowrank.corrective import Limits, Point, Stage, fit
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import ENTRY_LOSSES, Observed, Triplets, checked_delta, observe, triplets
-from onesfw.lowrank.saves import Saves
-from onesfw.lowrank.walk import PathState, check_radii, default_radii, hold_out, summary, walk, warm
+from onesfw.lowrank.warm_path import PathState, check_radii, default_radii, fit_path, hold_out, summary, warm
 from onesfw.progress import Bar
-from onesfw.trees import Rows
+from onesfw.trees import HostArray, Rows
 
 PATH_GAP = 1e-2  # of the models of a path, relative: their order is known long before
 PATH_SHARE = 0.5  # of the time limit that a path may take
@@ -274,7 +274,7 @@ def path_state(
         watch.say(f"radius {place + 1}/{len(radii)}", radii[place])
         watch.report(point)
 
-    return walk(data, other, radii, limits, plan.seed, saves.path_state(), saves.keep_path, report)
+    return fit_path(data, other, radii, limits, plan.seed, saves.path_state(), saves.keep_path, report)
 
 
 def saves_in(checkpoint: str | os.PathLike[str] | None, plan: Plan, given: Triplets, radius: str) -> Saves:
@@ -316,3 +316,35 @@ def watched(progress: bool, limit: float, begun: float) -> Iterator[Watch]:
     columns = (TextColumn("{task.fields[note]}"), TimeElapsedColumn())
     with catch_interrupt() as wished, Bar(bool(progress), "compiling", None, *columns) as bar:
         yield Watch(bar, limit, begun, wished.is_set)
+
+
+def refined(
+    model: LowRank, given: Triplets, *, ridge: float, biases: bool, key: int, gap_tol: float = 1e-3, rounds: int = 1
+) -> LowRank:
+    """The model after some rounds on these entries, whose rows and columns may be more than it has.
+
+    New rows and columns begin with factors and biases of 0; the mean stays, so that the biases mean what they meant.
+    """
+    begun = time.perf_counter()
+    data = observe(
+        given, model.loss, delta=model.delta, weighted=model.weighted, ridge=ridge if biases else 0.0,
+        dtype=model.P.dtype.type, mean=model.mean,
+    )  # fmt: skip
+    m, n = given.shape
+    point = Point(
+        taller(model.P, m), taller(model.Q, n), taller(model.row_bias, m), taller(model.col_bias, n), model.s,
+        model.radius,
+    )  # fmt: skip
+    point, why = fit(data, model.radius, Limits(gap_tol, rounds=rounds), key, stage=Stage(point))
+    low, high = float(data.y.min()), float(data.y.max())
+    return replace(
+        model, P=point.P, Q=point.Q, row_bias=point.bu, col_bias=point.bi, s=point.s, value=point.value, gap=point.gap,
+        status=why, bounds=(min(low, model.bounds[0]), max(high, model.bounds[1])), entries=data.n,
+        steps=model.steps + point.steps, rounds=model.rounds + point.rounds,
+        seconds=model.seconds + time.perf_counter() - begun, row_labels=None, col_labels=None, test=None,
+    )  # fmt: skip
+
+
+def taller(array: HostArray, size: int) -> HostArray:
+    """An array with zeros behind its last row."""
+    return np.concatenate([array, np.zeros((size - len(array), *array.shape[1:]), array.dtype)])

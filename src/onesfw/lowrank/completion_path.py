@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from onesfw.files import Tensors, read_tensors, write_tensors
+from onesfw.files import Tensors
 from onesfw.linear.losses import LOSSES
-from onesfw.results.pictures import BLUE, GREY, log_radii, picture_ending, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.pictures import BLUE, GREY, log_radii
+from onesfw.results.show import FileKind, Sheet, Shown, axes_of
 from onesfw.trees import HostArray, Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMAT, VERSION = "onesfw.radii", 1
 COLUMNS = (
     "radii", "value", "gap", "rank", "validation_loss", "validation_stderr", "difference_stderr", "seconds",
 )  # fmt: skip
@@ -52,6 +50,8 @@ class CompletionPath(Shown):
         >>> path.best_radius, path.simplest_radius
         (4.0, 2.0)
     """
+
+    file_kind = FileKind("onesfw.radii", 1, "path of radii")
 
     loss: str
     entries: int
@@ -107,22 +107,8 @@ class CompletionPath(Shown):
         """What was learnt, in one line."""
         return f"{LOSSES[self.loss].title}, {self.held_out:,} entries held out: best radius {self.best_radius:.4g}"
 
-    @styled()
-    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
-        """The validation loss, with a band of one standard error, and the rank against the radius.
-
-        Args:
-            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
-            ax: axes to draw into; None makes a figure.
-
-        Returns:
-            The figure.
-
-        Raises:
-            ValueError: where the ending of `path` names no picture's format.
-        """
-        if path is not None:
-            picture_ending(path)
+    def draw(self, ax: Axes | None = None) -> Figure:
+        """The validation loss, with a band of one standard error, and the rank against the radius."""
         figure, axes = axes_of(ax, (7.0, 4.2))
         low, high = (self.validation_loss + side * self.validation_stderr for side in (-1, 1))
         axes.fill_between(self.radii, low, high, color=BLUE, alpha=0.2, linewidth=0)
@@ -138,41 +124,24 @@ class CompletionPath(Shown):
         ranks.set_ylabel("rank")
         handles = [*axes.get_legend_handles_labels()[0], *ranks.get_legend_handles_labels()[0]]
         axes.legend(handles=handles, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-        if path is not None:
-            save_figure(figure, path)
         return figure
 
-    def pack(self, prefix: str, tensors: Tensors) -> dict[str, Json]:
-        """The fields as JSON, the columns as tensors."""
+    def pack_into(self, tensors: Tensors, prefix: str = "") -> dict[str, Json]:
+        """The fields as JSON; the columns go to `tensors`."""
         tensors |= {f"{prefix}{name}": np.asarray(getattr(self, name), np.float64) for name in COLUMNS}
         return {"loss": self.loss, "entries": self.entries, "held_out": self.held_out}
 
+    def pack(self) -> tuple[dict[str, Json], Tensors]:
+        """What the file holds."""
+        tensors: Tensors = {}
+        return self.pack_into(tensors), tensors
+
     @classmethod
-    def unpack(cls, content: dict[str, Json], prefix: str, tensors: Tensors) -> CompletionPath:
-        """What `pack` made; a ValueError where columns differ in length."""
+    def unpack(cls, content: dict[str, Json], tensors: Tensors, prefix: str = "") -> Self:
+        """The path that a file holds; a ValueError where columns differ in length."""
         columns = {name: tensors[f"{prefix}{name}"] for name in COLUMNS}
         if len({column.shape for column in columns.values()}) != 1 or columns["radii"].ndim != 1:
             raise ValueError("columns do not fit")
         if content["loss"] not in LOSSES or not columns["radii"].size:
             raise ValueError("an unknown loss, or no radius")
         return cls(content["loss"], int(content["entries"]), int(content["held_out"]), **columns)
-
-    def save(self, path: str | Path) -> None:
-        """Write the path to a safetensors file, whole or not at all; `CompletionPath.load` reads it back."""
-        tensors: Tensors = {}
-        content = self.pack("", tensors)
-        write_tensors(path, FORMAT, VERSION, content, tensors)
-
-    @classmethod
-    def load(cls, path: str | Path) -> CompletionPath:
-        """Read what `save` wrote.
-
-        Raises:
-            FileNotFoundError, IsADirectoryError: where there is no such file.
-            ValueError: for a damaged or foreign file.
-        """
-        content, tensors = read_tensors(path, FORMAT, VERSION, "path of radii")
-        try:
-            return cls.unpack(content, "", tensors)
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path} is no path of this version of onesfw: its fields do not fit") from error

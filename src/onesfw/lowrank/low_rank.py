@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import jax
 import numpy as np
@@ -13,22 +12,21 @@ from scipy.special import expit
 
 from onesfw.arguments import named, whole_number
 from onesfw.data.labels import Label
-from onesfw.files import Tensors, read_tensors, write_tensors
+from onesfw.files import Tensors
 from onesfw.linear.losses import LOSSES
 from onesfw.lowrank.completion_path import CompletionPath
 from onesfw.lowrank.entry_kernels import margins_at
 from onesfw.lowrank.entry_scores import EntryScores, entry_scores
 from onesfw.lowrank.factors import decompose
 from onesfw.lowrank.observed import ENTRY_LOSSES, check_values, indices, triplets
-from onesfw.results.pictures import BLUE, picture_ending, save_figure, styled
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.pictures import BLUE
+from onesfw.results.show import FileKind, Sheet, Shown, axes_of
 from onesfw.trees import HostArray, Json, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMAT, VERSION = "onesfw.lowrank", 1
 OWN = "own"
 ARRAYS = ("P", "Q", "row_bias", "col_bias", "s")
 ENDINGS = {
@@ -81,6 +79,8 @@ class LowRank(Shown):
         >>> model.shape, bool(abs(model.predict([3], [4])[0] - 8.0) < 1.0)
         ((4, 5), True)
     """
+
+    file_kind = FileKind("onesfw.lowrank", 1, "low-rank model")
 
     P: HostArray = field(repr=False)
     Q: HostArray = field(repr=False)
@@ -252,28 +252,14 @@ class LowRank(Shown):
         lines.append(("seconds", f"{self.seconds:.2f}"))
         return lines
 
-    @styled()
-    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
-        """The singular values; beside them the path of radii, where there is one.
-
-        Args:
-            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
-            ax: axes to draw the singular values into; None makes a figure, with the path beside them.
-
-        Returns:
-            The figure.
-
-        Raises:
-            ValueError: where the ending of `path` names no picture's format.
-        """
+    def draw(self, ax: Axes | None = None) -> Figure:
+        """The singular values; beside them the path of radii, where there is one."""
         from matplotlib.figure import Figure
 
-        if path is not None:
-            picture_ending(path)
         if ax is None and self.path is not None:
             figure = Figure(figsize=(11.0, 4.2), layout="constrained")
             axes, other = figure.subplots(1, 2)
-            self.path.plot(ax=other)
+            self.path.draw(other)
         else:
             figure, axes = axes_of(ax, (6.4, 4.2))
         axes.bar(np.arange(1, self.rank + 1), self.s, color=BLUE)
@@ -283,12 +269,10 @@ class LowRank(Shown):
         axes.set_title(f"rank {self.rank}, norm {self.norm:.4g} of {self.radius:.4g}")
         if not self.rank:
             axes.text(0.5, 0.5, "X = 0: the biases alone", transform=axes.transAxes, ha="center", color="0.4")
-        if path is not None:
-            save_figure(figure, path)
         return figure
 
-    def save(self, path: str | Path) -> None:
-        """Write the model to a safetensors file, whole or not at all; `LowRank.load` reads it back."""
+    def pack(self) -> tuple[dict[str, Json], Tensors]:
+        """What the file holds, the path included."""
         tensors: Tensors = {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
         numbers = {
             name: getattr(self, name)
@@ -298,26 +282,17 @@ class LowRank(Shown):
         content = {
             **numbers,
             "bounds": [None if not np.isfinite(b) else float(b) for b in self.bounds],
-            "path": None if self.path is None else self.path.pack("path.", tensors),
+            "path": None if self.path is None else self.path.pack_into(tensors, "path."),
             "row_labels": None if self.row_labels is None else list(self.row_labels),
             "col_labels": None if self.col_labels is None else list(self.col_labels),
             "test": None if self.test is None else asdict(self.test),
         }
-        write_tensors(path, FORMAT, VERSION, content, tensors)
+        return content, tensors
 
     @classmethod
-    def load(cls, path: str | Path) -> LowRank:
-        """Read what `save` wrote.
-
-        Raises:
-            FileNotFoundError, IsADirectoryError: where there is no such file.
-            ValueError: for a damaged or foreign file.
-        """
-        content, tensors = read_tensors(path, FORMAT, VERSION, "low-rank model")
-        try:
-            return decode(content, tensors)
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-            raise ValueError(f"{path} is no low-rank model of this version of onesfw: its fields do not fit") from error
+    def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
+        """The model that a file holds, whose fields must fit one another."""
+        return cls(**decode(content, tensors))
 
 
 class Rest:
@@ -342,8 +317,8 @@ def unflatten(rest: Rest, arrays: Iterable[HostArray]) -> LowRank:
 jax.tree_util.register_pytree_with_keys(LowRank, flatten, unflatten)
 
 
-def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
-    """A model from a file's content, whose fields must fit one another."""
+def decode(content: dict[str, Json], tensors: Tensors) -> dict[str, Json]:
+    """A model's fields from a file's content; they must fit one another."""
     arrays = {name: tensors[name] for name in ARRAYS}
     m, n, columns = len(arrays["P"]), len(arrays["Q"]), arrays["P"].shape[1]
     shapes = {"P": (m, columns), "Q": (n, columns), "row_bias": (m,), "col_bias": (n,), "s": arrays["s"].shape[:1]}
@@ -360,12 +335,12 @@ def decode(content: dict[str, Json], tensors: Tensors) -> LowRank:
     for name, size in (("row_labels", m), ("col_labels", n)):
         if labels[name] is not None and len(labels[name]) != size:
             raise ValueError("labels do not fit")
-    found: dict[str, Json] = {**arrays, **content}
-    return LowRank(
-        **found,
-        bounds=(-np.inf if low is None else float(low), np.inf if high is None else float(high)),
-        path=None if path is None else CompletionPath.unpack(path, "path.", tensors),
-        row_labels=None if labels["row_labels"] is None else tuple(labels["row_labels"]),
-        col_labels=None if labels["col_labels"] is None else tuple(labels["col_labels"]),
-        test=None if test is None else EntryScores(**test),
-    )
+    return {
+        **arrays,
+        **content,
+        "bounds": (-np.inf if low is None else float(low), np.inf if high is None else float(high)),
+        "path": None if path is None else CompletionPath.unpack(path, tensors, "path."),
+        "row_labels": None if labels["row_labels"] is None else tuple(labels["row_labels"]),
+        "col_labels": None if labels["col_labels"] is None else tuple(labels["col_labels"]),
+        "test": None if test is None else EntryScores(**test),
+    }

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onesfw.arguments import choose, whole_number
+from onesfw.data.data_warning import DataWarning
 from onesfw.data.ratings import Ratings, Words, read_ratings
 from onesfw.engine.keys import Key
 from onesfw.files import check_target, whole_file
-from onesfw.linear.notices import DataWarning
 from onesfw.lowrank.completion import RIDGE, complete
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import ENTRY_LOSSES, check_values

@@ -12,14 +12,14 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from onesfw.files import write_whole
-from onesfw.results import jsonable, pictures, report, result_file
+from onesfw.files import Tensors, write_whole
+from onesfw.results import jsonable, report, result_file, result_picture
 from onesfw.results.atoms import Atoms, atoms_of
 from onesfw.results.jsonable import Jsonable
-from onesfw.results.show import Sheet, Shown
+from onesfw.results.show import FileKind, Sheet, Shown
 from onesfw.results.status import Status
 from onesfw.results.trace import Trace
-from onesfw.trees import Counts, Floats, Tree
+from onesfw.trees import Counts, Floats, Json, Tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +73,8 @@ class Result(Shown):
         quadratic-face: minimize by one_sfw, convex (rho=adaptive, eta=a/(t+a-1), output=corrected)
         value ...
     """
+
+    file_kind = FileKind("onesfw.result", 1, "result")
 
     x: Tree
     x_last: Tree
@@ -156,32 +158,20 @@ class Result(Shown):
             >>> [axes.get_title() for axes in figure.axes]
             ['value', 'Frank-Wolfe gap']
         """
-        return pictures.plot(self, path, optimum, ax)
+        return result_picture.plot(self, path, optimum, ax)
 
-    def save(self, path: str | Path) -> None:
-        """Write the result to a safetensors file, whole or not at all; `Result.load` reads it back.
+    def draw(self, ax: Axes | Sequence[Axes] | None = None) -> Figure:
+        """Value and gap against samples, into one or two axes or into a figure of its own."""
+        return self.plot(ax=ax)
 
-        Args:
-            path: the file; its folder is made where it is missing.
-
-        Raises:
-            OSError: where it cannot be written.
-            TypeError: where x holds nodes other than dicts, lists, tuples and arrays.
-        """
-        result_file.save_result(self, path)
+    def pack(self) -> tuple[dict[str, Json], Tensors]:
+        """What the file holds: all but `vertices` and `state`; a TypeError where x is no tree of plain containers."""
+        return result_file.pack_result(self)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a saved result; a damaged or foreign file raises a ValueError and executes nothing.
-
-        Args:
-            path: what `save` wrote.
-
-        Raises:
-            FileNotFoundError: where there is no such file.
-            ValueError: where the file is damaged, or something else.
-        """
-        return result_file.read_result(path, cls)
+    def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
+        """The result that a file holds."""
+        return cls(**result_file.unpack_result(content, tensors))
 
     def as_dict(self) -> dict[str, Jsonable]:
         """Everything, x and the trace included, as JSON has it: what was not measured, or is not finite, is None.

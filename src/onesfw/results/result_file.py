@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from onesfw.files import Tensors, read_tensors, write_tensors
+from onesfw.files import Tensors
 from onesfw.results.status import Status
 from onesfw.results.trace import TRACE_FIELDS, Trace
 from onesfw.trees import Tree
@@ -18,13 +17,11 @@ from onesfw.trees import Tree
 if TYPE_CHECKING:
     from onesfw.results.result import Result
 
-FORMAT, VERSION = "onesfw.result", 1
 NOT_SAVED = ("vertices", "state")
-Kind = TypeVar("Kind", bound="Result")
 
 
-def save_result(result: Result, path: str | Path) -> None:
-    """Write a result to `path`; `vertices` and `state` are left out.
+def pack_result(result: Result) -> tuple[dict[str, Any], Tensors]:
+    """A result as JSON and tensors; `vertices` and `state` are left out.
 
     x may be an array or a tree of dicts, lists, tuples and None; named tuples come back as plain tuples. Any other
     node raises a TypeError.
@@ -38,27 +35,13 @@ def save_result(result: Result, path: str | Path) -> None:
         elif name == "status":
             content[name] = value.name if isinstance(value, Status) else [status.name for status in value]
         elif name == "trace":
-            content[name] = {
-                column: encode(getattr(value, column), f"trace.{column}", tensors) for column in TRACE_FIELDS
-            }
+            content[name] = encode_trace(value, tensors)
         elif name not in NOT_SAVED:
             content[name] = encode(value, name, tensors)
-    write_tensors(path, FORMAT, VERSION, content, tensors)
+    return content, tensors
 
 
-def read_result(path: str | Path, kind: type[Kind]) -> Kind:
-    """What `save_result` wrote, as a `kind`; the arrays come back as NumPy arrays of the same dtypes.
-
-    A missing path raises FileNotFoundError, a folder IsADirectoryError, and a damaged or foreign file ValueError.
-    """
-    content, tensors = read_tensors(path, FORMAT, VERSION, "result")
-    try:
-        return kind(**decode_result(content, tensors))
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a saved result of this version of onesfw: its fields do not fit") from error
-
-
-def decode_result(content: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
+def unpack_result(content: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     """A `Result`'s fields from the metadata's JSON and the tensors."""
     values: dict[str, Any] = {}
     for name, node in content.items():
@@ -67,10 +50,20 @@ def decode_result(content: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
         elif name == "status":
             values[name] = Status[node] if isinstance(node, str) else tuple(Status[word] for word in node)
         elif name == "trace":
-            values[name] = Trace(**{column: decode(node[column], tensors) for column in TRACE_FIELDS})
+            values[name] = decode_trace(node, tensors)
         else:
             values[name] = decode(node, tensors)
     return values
+
+
+def encode_trace(trace: Trace, tensors: Tensors) -> Any:
+    """The columns of a trace as JSON and tensors."""
+    return {column: encode(getattr(trace, column), f"trace.{column}", tensors) for column in TRACE_FIELDS}
+
+
+def decode_trace(node: Any, tensors: Tensors) -> Trace:
+    """The trace that `encode_trace` was given."""
+    return Trace(**{column: decode(node[column], tensors) for column in TRACE_FIELDS})
 
 
 def encode(value: Any, name: str, tensors: Tensors) -> Any:

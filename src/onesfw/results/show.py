@@ -13,14 +13,20 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+from onesfw.files import read_tensors, write_tensors
+from onesfw.results.pictures import picture_ending, save_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
-__all__ = ["Sheet", "Shown", "as_html", "as_text", "axes_of", "boxed", "grid", "lines", "markdown"]
+    from onesfw.files import Tensors
+    from onesfw.trees import Json
+
+__all__ = ["FileKind", "Sheet", "Shown", "as_html", "as_text", "axes_of", "boxed", "grid", "lines", "markdown"]
 
 WIDTH = 100  # of a printed table, at most
 MOST_TITLE = 78  # a longer title is wrapped at the table's width
@@ -55,10 +61,30 @@ class Sheet:
     words: int = 1
 
 
+class FileKind(NamedTuple):
+    """What the file of a result is.
+
+    Args:
+        form: the name of its format.
+        version: of that format.
+        noun: what messages call it.
+
+    Example:
+        >>> import onesfw as fw
+        >>> fw.Result.file_kind.noun
+        'result'
+    """
+
+    form: str
+    version: int
+    noun: str
+
+
 class Shown(abc.ABC):
     """What every result has in common: it prints as a table, draws itself, shows HTML in a notebook, saves and loads.
 
-    A result says what its table holds (`sheet`), and has `plot`, `save` and `load`; the rest follows from them.
+    A result says what its table holds (`sheet`), what its picture shows (`draw`) and what its file holds (`pack`,
+    `unpack`, `file_kind`); the rest follows from them.
 
     Example:
         >>> import numpy as np
@@ -69,22 +95,80 @@ class Shown(abc.ABC):
         (True, True)
     """
 
+    file_kind: ClassVar[FileKind]
+
     @abc.abstractmethod
     def sheet(self) -> Sheet:
         """The table that is printed, and shown in a notebook."""
 
     @abc.abstractmethod
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """The picture; saved under `path` where one is given."""
+    def draw(self, ax: Axes | None = None) -> Figure:
+        """The picture, drawn into `ax` or into a figure of its own."""
 
     @abc.abstractmethod
-    def save(self, path: str | Path) -> None:
-        """Write the result to a file, whole or not at all."""
+    def pack(self) -> tuple[dict[str, Json], Tensors]:
+        """What the file holds: JSON, and arrays by name."""
 
     @classmethod
     @abc.abstractmethod
+    def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
+        """What `pack` packed; raises where fields are missing, or do not fit one another."""
+
+    @styled()
+    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
+        """The picture; `draw` says what it shows.
+
+        Args:
+            path: where to save it (PNG, PDF or SVG by its ending); None draws without saving.
+            ax: axes to draw into; None makes a figure.
+
+        Returns:
+            The figure.
+
+        Raises:
+            ValueError: where the ending of `path` names no picture's format, or nothing was measured to draw.
+        """
+        if path is not None:
+            picture_ending(path)  # before any work
+        figure = self.draw(ax)
+        if path is not None:
+            save_figure(figure, path)
+        return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a safetensors file, whole or not at all; `load` reads it back.
+
+        Args:
+            path: the file; its folder is made where it is missing.
+
+        Raises:
+            OSError: where it cannot be written.
+        """
+        content, tensors = self.pack()
+        write_tensors(path, self.file_kind.form, self.file_kind.version, content, tensors)
+
+    @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a saved result; a damaged or foreign file raises a ValueError and executes nothing."""
+        """Read what `save` wrote; nothing in the file is executed.
+
+        Args:
+            path: the file.
+
+        Returns:
+            What was saved; arrays come back as NumPy arrays of the same dtypes.
+
+        Raises:
+            FileNotFoundError, IsADirectoryError: where there is no such file.
+            ValueError: for a damaged or foreign file.
+        """
+        content, tensors = read_tensors(path, *cls.file_kind)
+        try:
+            return cls.unpack(content, tensors)
+        except (KeyError, ValueError, TypeError, AttributeError, IndexError, RecursionError) as error:
+            noun = cls.file_kind.noun
+            raise ValueError(
+                f"{path} is not a saved {noun} of this version of onesfw: its fields do not fit"
+            ) from error
 
     def __str__(self) -> str:
         return lines(self.sheet())

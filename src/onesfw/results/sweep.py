@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from onesfw.files import Tensors, read_tensors, write_tensors
-from onesfw.results.pictures import BLUE, VERMILION, log_radii, save_figure, styled
+from onesfw.files import Tensors
+from onesfw.results.pictures import BLUE, VERMILION, log_radii
 from onesfw.results.result_file import decode_tree, encode_tree
-from onesfw.results.show import Sheet, Shown, axes_of
+from onesfw.results.show import FileKind, Sheet, Shown, axes_of
 from onesfw.results.status import Status
 from onesfw.trees import Floats, HostArray, Json, Tree
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMAT, VERSION = "onesfw.sweep", 1
 MEASURES = ("value", "value_stderr", "gap", "gap_stderr", "validation", "validation_stderr")
 LOG_FROM = 20.0  # a ratio of the largest to the smallest radius from which the axis is logarithmic
 STATUSES = tuple(Status)
@@ -76,6 +74,8 @@ class Sweep(Shown):
         >>> found.value.shape, found.best().at
         ((3, 4, 1), 1.0)
     """
+
+    file_kind = FileKind("onesfw.sweep", 1, "sweep")
 
     x: Tree
     value: Floats
@@ -167,20 +167,8 @@ class Sweep(Shown):
         lines = [f"{count:,} runs: {status}" for status, count in counts.items() if count]
         return "\n".join([*lines, f"{self.seconds:.2f} seconds"])
 
-    @styled()
-    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
-        """Training and validation values against the radius, with bands of one standard error.
-
-        Args:
-            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
-            ax: axes to draw into; None makes a figure.
-
-        Returns:
-            The figure.
-
-        Raises:
-            ValueError: where nothing was measured, and the picture would be empty.
-        """
+    def draw(self, ax: Axes | None = None) -> Figure:
+        """Training and validation values against the radius, with bands of one standard error."""
         if np.isnan(self.means[0]).all():
             raise ValueError("nothing was measured, and the picture would be empty; leave evaluate=None")
         figure, axes = axes_of(ax, (7.0, 4.2))
@@ -201,8 +189,6 @@ class Sweep(Shown):
         axes.set_title(f"{self.constraint}: {self.value.size:,} runs of {self.algorithm.split(',')[0]}")
         if len(axes.get_legend_handles_labels()[0]) > 1:
             axes.legend()
-        if path is not None:
-            save_figure(figure, path)
         return figure
 
     def to_pandas(self) -> pd.DataFrame:
@@ -221,26 +207,22 @@ class Sweep(Shown):
         columns["status"] = np.array([STATUSES[place].name for place in self.status.ravel()], object)
         return pd.DataFrame(columns)
 
-    def save(self, path: str | Path) -> None:
-        """Write the sweep to a safetensors file, whole or not at all; `Sweep.load` reads it back."""
+    def pack(self) -> tuple[dict[str, Json], Tensors]:
+        """What the file holds."""
         tensors: Tensors = {
             name: np.asarray(getattr(self, name), order="C") for name in (*MEASURES, "status", "at", "steps")
         }
         content = {name: getattr(self, name) for name in ("parameter", "constraint", "algorithm", "sense", "kernel")}
         content |= {"seconds": self.seconds, "x": encode_tree(self.x, "x", tensors)}
-        write_tensors(path, FORMAT, VERSION, content, tensors)
+        return content, tensors
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a saved sweep; a damaged or foreign file raises a ValueError and executes nothing."""
-        content, tensors = read_tensors(path, FORMAT, VERSION, "sweep")
-        try:
-            x = decode_tree(content.pop("x"), tensors)
-            fields: dict[str, Json] = {name: tensors[name] for name in (*MEASURES, "status", "at", "steps")}
-            found = cls(x=x, **fields, **content)
-            places = found.status.min() >= 0 and found.status.max() < len(STATUSES)
-            if found.value.ndim != 3 or len(found.at) != len(found.value) or not places:
-                raise ValueError("shapes")
-        except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{path} is not a saved sweep of this version of onesfw: its fields do not fit") from error
+    def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
+        """The sweep that a file holds, whose shapes must fit one another."""
+        x = decode_tree(content.pop("x"), tensors)
+        fields: dict[str, Json] = {name: tensors[name] for name in (*MEASURES, "status", "at", "steps")}
+        found = cls(x=x, **fields, **content)
+        places = found.status.min() >= 0 and found.status.max() < len(STATUSES)
+        if found.value.ndim != 3 or len(found.at) != len(found.value) or not places:
+            raise ValueError("shapes")
         return found

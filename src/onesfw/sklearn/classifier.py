@@ -144,8 +144,8 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         check_parameters(self, sample_weight)
         places = np.searchsorted(self.classes_, y)
         data = examples(X, places.astype(np.float64), None, self.n_features_in_, LOSSES["squared"])
-        team, model, self.radius_ = fit_trace(self, data, places, len(self.classes_))
-        self._team, self._coef, self._scales = cast(Any, team), team.coefs, None
+        learners, model, self.radius_ = fit_trace(self, data, places, len(self.classes_))
+        self._learners, self._coef, self._scales = cast(Any, learners), learners.coefs, None
         self.n_iter_, self.gap_, self.objective_ = model.passes, model.gap, model.value
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OneSFWClassifier:
@@ -162,7 +162,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
             raise ValueError("partial_fit goes without constraint='trace', whose gradient needs all rows; use fit")
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all labels at once; give partial_fit a dict of weights")
-        first = not hasattr(self, "_team")
+        first = not hasattr(self, "_learners")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_classification_targets(y)
         if classes is None and not hasattr(self, "classes_"):

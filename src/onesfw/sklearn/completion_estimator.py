@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onesfw.lowrank.completion import CHOICES, RIDGE, complete
-from onesfw.lowrank.further import refined
+from onesfw.lowrank.completion import CHOICES, RIDGE, complete, refined
 from onesfw.lowrank.line_labels import LineLabels
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import ENTRY_LOSSES, Triplets, check_values

@@ -21,13 +21,13 @@ from onesfw.arguments import number
 from onesfw.data.sources import check_indices
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.linear.constraints import CLASSES, CONSTRAINTS
-from onesfw.linear.convergence import trouble
+from onesfw.linear.convergence import gap_message
 from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import SCHEDULES, Settings, Start
+from onesfw.linear.parallel_learners import ParallelLearners
 from onesfw.linear.radii import chosen_radius
 from onesfw.linear.scaling import chosen_scales, divided
-from onesfw.linear.team import Team
 from onesfw.linear.training import GRADIENTS, Budget, fit_in_memory
 from onesfw.progress import ProgressBar
 
@@ -53,7 +53,7 @@ class LinearOneSFW(BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    _team: Team
+    _learners: ParallelLearners
     _coef: np.ndarray | None
     _scales: np.ndarray | None
 
@@ -67,14 +67,14 @@ class LinearOneSFW(BaseEstimator):
         """The coefficients: one row a class, one row for two classes; a vector for a regression."""
         check_is_fitted(self)
         if self._coef is None:  # a stream leaves them to whoever asks: they cost O(features)
-            self._coef = self._in_units(self._team.coefs)
+            self._coef = self._in_units(self._learners.coefs)
         return self._coef[0] if isinstance(self, RegressorMixin) else self._coef
 
     @property
     def intercept_(self) -> np.ndarray:
         """The intercepts, one a model; zeros without `fit_intercept`."""
         check_is_fitted(self)
-        return self._team.intercepts
+        return self._learners.intercepts
 
     @property
     def sparse_coef_(self) -> scipy.sparse.csr_array:
@@ -117,7 +117,7 @@ class LinearOneSFW(BaseEstimator):
             catch_interrupt() as interrupted,
         ):
             settings = self._settings(1.0 if self.radius is None else self.radius, classes)
-            Team(settings, n_jobs=self.n_jobs).compile(data.values.dtype)
+            ParallelLearners(settings, n_jobs=self.n_jobs).compile(data.values.dtype)
             if self.radius is None:
                 radius = self._radius_for(settings, rows, split, interrupted.is_set, bar.note)
                 settings = replace(settings, radius=radius)
@@ -126,8 +126,8 @@ class LinearOneSFW(BaseEstimator):
                 settings, rows, budget, seed, n_jobs=self.n_jobs, start=self._start(settings, scales),
                 advance=bar.advance, note=bar.note, stop=interrupted.is_set,
             )  # fmt: skip
-        self._team, self._scales = fit.team, scales
-        self._coef = self._in_units(fit.team.coefs)
+        self._learners, self._scales = fit.learners, scales
+        self._coef = self._in_units(fit.learners.coefs)
         self.n_iter_ = fit.passes
         self.gap_ = one_or_array(fit.evaluation.gap)
         self.objective_ = one_or_array(fit.evaluation.value)
@@ -135,9 +135,9 @@ class LinearOneSFW(BaseEstimator):
         self.scale_ = scales
         if not fit.finished:
             raise KeyboardInterrupt("interrupted; the estimator holds the model as it stands")
-        sentence = trouble(fit, rows, budget)
-        if sentence is not None:
-            warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+        message = gap_message(fit, rows, budget)
+        if message is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     def _budget(self) -> Budget:
         """How long to train."""
@@ -156,26 +156,26 @@ class LinearOneSFW(BaseEstimator):
 
     def _start(self, settings: Settings, scales: np.ndarray | None) -> Start | None:
         """Where the models start: with `warm_start`, at the coefficients of the fit before, drawn into the set."""
-        if not (self.warm_start and hasattr(self, "_team")):
+        if not (self.warm_start and hasattr(self, "_learners")):
             return None
-        before = self._team.settings
+        before = self._learners.settings
         if (before.models, before.n_features) != (settings.models, settings.n_features):
             raise ValueError("warm_start=True needs the features and classes of the fit before; use a new estimator")
         coefs = np.atleast_2d(self.coef_) * (1.0 if scales is None else scales)
-        return inside(coefs, self._team, settings)
+        return inside(coefs, self._learners, settings)
 
     def _learn(self, data: Examples, classes: int | None = None) -> None:
         """Go on with a stream: one step a row and model, in the order they came."""
-        if not hasattr(self, "_team"):
+        if not hasattr(self, "_learners"):
             radius = BLIND_RADIUS if self.radius is None else self.radius
-            self._team, self._scales = Team(self._settings(radius, classes), n_jobs=self.n_jobs), None
-            self.radius_ = float(self._team.settings.radii[0])
-        elif self._team.remembers:  # after a fit with SAG, whose table is of rows that are gone
-            team = self._team
-            start = Start(team.coefs, team.intercepts, team.t0 + team.steps)
-            self._team = Team(team.settings, n_jobs=self.n_jobs, start=start)
-        self._team.streams = True
-        self._team.learn_examples(divided(data, self._scales), np.arange(data.size))
+            self._learners, self._scales = ParallelLearners(self._settings(radius, classes), n_jobs=self.n_jobs), None
+            self.radius_ = float(self._learners.settings.radii[0])
+        elif self._learners.remembers:  # after a fit with SAG, whose table is of rows that are gone
+            learners = self._learners
+            start = Start(learners.coefs, learners.intercepts, learners.t0 + learners.steps)
+            self._learners = ParallelLearners(learners.settings, n_jobs=self.n_jobs, start=start)
+        self._learners.streams = True
+        self._learners.learn_examples(divided(data, self._scales), np.arange(data.size))
         self._coef = None
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
 
@@ -185,7 +185,7 @@ def one_or_array(numbers: np.ndarray) -> Any:
     return float(numbers[0]) if len(numbers) == 1 else numbers
 
 
-def inside(coefs: np.ndarray, team: Team, settings: Settings) -> Start:
+def inside(coefs: np.ndarray, learners: ParallelLearners, settings: Settings) -> Start:
     """(coefficients, intercepts, steps taken), scaled into the sets and cut to the intervals of other settings."""
     constraint = settings.set
     if not constraint.signed:
@@ -197,4 +197,4 @@ def inside(coefs: np.ndarray, team: Team, settings: Settings) -> Start:
         if norm > radius or constraint.name == "simplex":
             coef *= radius / norm
     low, high = np.asarray(settings.intervals or [(0.0, 0.0)] * settings.models).T
-    return Start(coefs, np.clip(team.intercepts, low, high), team.t0 + team.steps)
+    return Start(coefs, np.clip(learners.intercepts, low, high), learners.t0 + learners.steps)

@@ -123,7 +123,7 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneSFWRegressor:
         """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit."""
         self._validate_params()
-        first = not hasattr(self, "_team")
+        first = not hasattr(self, "_learners")
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, reset=first
         )

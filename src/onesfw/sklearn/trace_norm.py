@@ -20,7 +20,7 @@ REFUSED = {"class_weight": None, "warm_start": False, "intercept_bound": None, "
 
 
 @dataclass
-class TraceTeam:
+class TraceModels:
     """What the estimators ask of a trained model."""
 
     coefs: np.ndarray
@@ -38,7 +38,9 @@ def check_parameters(estimator: Any, sample_weight: Any) -> None:
         raise ValueError("sample_weight goes without constraint='trace'; repeat rows instead")
 
 
-def fit_trace(estimator: Any, data: Examples, places: np.ndarray, classes: int) -> tuple[TraceTeam, TraceModel, float]:
+def fit_trace(
+    estimator: Any, data: Examples, places: np.ndarray, classes: int
+) -> tuple[TraceModels, TraceModel, float]:
     """The model of an estimator's parameters: one row of coefficients a class, their difference for two classes."""
     if estimator.radius is None:
         sizes = np.sqrt(np.asarray(data.matrix.multiply(data.matrix).sum(axis=1)).ravel())
@@ -60,4 +62,4 @@ def fit_trace(estimator: Any, data: Examples, places: np.ndarray, classes: int) 
     coefs, intercepts = model.coef, model.intercept
     if classes == 2:
         coefs, intercepts = coefs[1:] - coefs[:1], intercepts[1:] - intercepts[:1]
-    return TraceTeam(coefs, intercepts, model.passes * data.size), model, radius
+    return TraceModels(coefs, intercepts, model.passes * data.size), model, radius

@@ -218,7 +218,7 @@ class Function(eqx.Module):
         return self
 
     def check(self) -> None:
-        """Raise a sentence where f is not what the guarantees need and a constructor could not know."""
+        """Raise an error where f is not what the guarantees need and a constructor could not know."""
 
 
 def as_mask(chosen: Chosen, n: int) -> HostArray:
@@ -245,7 +245,7 @@ def as_mask(chosen: Chosen, n: int) -> HostArray:
 
 
 def as_point(x: ArrayLike, n: int) -> HostArray:
-    """x ∈ [0, 1]ⁿ in float64, or a sentence."""
+    """x ∈ [0, 1]ⁿ in float64; an error where it is not."""
     array = np.ascontiguousarray(x, np.float64)
     if array.shape != (n,):
         raise ValueError(f"x must have {n} entries, one per element, got shape {array.shape}")

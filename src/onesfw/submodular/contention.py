@@ -89,7 +89,7 @@ def scaled(x: ArrayLike, constraints: Limit | Iterable[Limit], b: float) -> tupl
 
 
 def check_inside(point: HostArray, limit: Limit) -> None:
-    """Raise a sentence where a point breaks a constraint, or holds an element that no set may hold."""
+    """Raise an error where a point breaks a constraint, or holds an element that no set may hold."""
     if isinstance(limit, Knapsack):
         costs, budget = np.asarray(limit.costs, np.float64), float(limit.budget)
         alone = np.flatnonzero((costs > budget) & (point > 0))
@@ -127,7 +127,7 @@ def scheme_of(limit: Limit, b: float) -> tuple[Scheme, Callable[[HostArray], flo
 
 
 def parts(matroid: Matroid) -> Grouping:
-    """The parts of a matroid of which at most one element each may be kept, or a sentence."""
+    """The parts of a matroid of which at most one element each may be kept; an error where they are none."""
     if matroid.grouping is None or np.any(matroid.grouping.capacities > 1):
         raise TypeError(
             f"contention resolution serves knapsacks and matroids of rank-1 parts, not {type(matroid).__name__} with "

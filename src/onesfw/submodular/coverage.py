@@ -83,10 +83,10 @@ class Coverage(RowFunction):
         after = jnp.concatenate([lax.cumprod(factors, reverse=True)[1:], one])
         return jnp.zeros_like(x).at[elements].add(jnp.where(real, weight * before * after, 0.0))
 
-    def stepper(self) -> Stepper:
+    def stepper(self, scale: float) -> Stepper:
         from onesfw.submodular.kernels import cover_step
 
-        indptr, indices, weights, scale = self.indptr, self.indices, self.weights, float(self.omegas)
+        indptr, indices, weights = self.indptr, self.indices, self.weights
         work = np.empty(self.longest)
         return lambda d, x, previous, rho, which: cover_step(
             d, x, previous, rho, indptr, indices, weights, which, scale, work

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw.arguments import whole_number
-from onesfw.engine.keys import Key
+from onesfw.engine.keys import Key, generator
 from onesfw.objectives.user_functions import require_callable, require_scalar, shape_of, step_key
 from onesfw.submodular.base import (
     Bound,
@@ -153,7 +153,7 @@ class SetFunction(Function):
         return ByMarginals(self, matroid, seed)
 
     def check(self) -> None:
-        """Raise a sentence where f(∅) < 0: no share of OPT is promised then."""
+        """Raise an error where f(∅) < 0: no share of OPT is promised then."""
         nothing = estimate(self.terms([]))
         if nothing.value < -SLACK * nothing.stderr - 1e-9:
             raise ValueError(
@@ -221,7 +221,7 @@ def evaluator(value: UserFunction, sample: UserFunction | None) -> UserFunction:
     return jax.jit(lambda masks, numbers, words: jax.lax.map(lambda s: across(s, numbers, words), masks, batch_size=16))
 
 
-def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> None:
+def check_submodular(function: Function, trials: int = 300, key: Key = 0) -> None:
     """Look for sets that violate monotonicity or diminishing returns; raise a ValueError that shows one.
 
     Random S ⊂ T and i outside T: f(S + i) − f(S) ≥ f(T + i) − f(T) and f(S + i) ≥ f(S), up to rounding; for a random
@@ -230,9 +230,10 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
     Args:
         function: a set function from `onesfw.submodular`.
         trials: how many pairs of sets to try.
-        seed: of the sets.
+        key: of the sets, an integer seed or a JAX key.
 
     Raises:
+        TypeError: where the key is none.
         ValueError: where f(∅) < 0, or some sets violate monotonicity or diminishing returns.
 
     Example:
@@ -240,7 +241,7 @@ def check_submodular(function: Function, trials: int = 300, seed: int = 0) -> No
         >>> from onesfw import submodular as sm
         >>> sm.check_submodular(sm.SetFunction(lambda s: jnp.sqrt(jnp.sum(s)), 5), trials=20)
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(key)
     n = function.n
     quadruples = [draw_sets(n, rng) for _ in range(trials)]
     masks = np.array([np.zeros(n, bool), *(mask for sets in quadruples for mask in sets)])

@@ -140,10 +140,10 @@ class FacilityLocation(RowFunction):
         before = jnp.concatenate([jnp.ones(1, x.dtype), lax.cumprod(factors)[:-1]])
         return jnp.zeros_like(x).at[elements].add(jnp.where(real, weight * before * (m - rest[1:]), 0.0))
 
-    def stepper(self) -> Stepper:
+    def stepper(self, scale: float) -> Stepper:
         from onesfw.submodular.kernels import facility_step
 
-        rows, scale = (self.indptr, self.indices, self.values, self.weights), float(self.omegas)
+        rows = (self.indptr, self.indices, self.values, self.weights)
         work = np.empty(self.longest)
         return lambda d, x, previous, rho, which: facility_step(d, x, previous, rho, *rows, which, scale, work)
 
@@ -298,7 +298,7 @@ def default_neighbors(n: int, neighbors: int | None) -> int | None:
 
 
 def neighbors_asked(n: int, kernel: str | Kernel, neighbors: int | None) -> int | None:
-    """`default_neighbors` where the kernel has nearest neighbours; all pairs, or a sentence, where it has not."""
+    """`default_neighbors` where the kernel has nearest neighbours; all pairs, or an error, where it has not."""
     if kernel in NEAR:
         return default_neighbors(n, neighbors)
     if neighbors is not None:

@@ -221,7 +221,7 @@ def select_nodes(
 
 
 def check_run(steps: int, batch: int, key: Key) -> None:
-    """Raise a sentence about the run before a file is read for it."""
+    """Raise an error about the run before a file is read for it."""
     whole_number(steps, "steps", 2)
     whole_number(batch, "batch", 1)
     seed_of(key)
@@ -238,7 +238,7 @@ def names(given: Sequence[str] | None, argument: str) -> tuple[str, ...] | None:
 
 
 def limit(n: int, k: int | None) -> UniformMatroid:
-    """At most k of n, or a sentence about k."""
+    """At most k of n, or an error about k."""
     wanted = whole_number(k, "k", 1)
     if wanted > n:
         raise ValueError(f"{named('k')} is {wanted:,}, more than there are to choose from, {n:,}")
@@ -257,7 +257,7 @@ def by_group(labels: Sequence[str], per_group: int | None, k: int | None) -> Mat
 
 
 def groups_of(nodes: HostArray, groups: PathLike | Mapping[int, str | int]) -> list[str]:
-    """Each node's group, or a sentence about a node that has none."""
+    """Each node's group, or an error about a node that has none."""
     if isinstance(groups, Mapping):
         name, known = "the dict", {int(node): str(group) for node, group in groups.items()}
     else:

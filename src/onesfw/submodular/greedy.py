@@ -92,7 +92,7 @@ def greedy(
 
 
 def check_pair(function: object, matroid: object) -> None:
-    """Raise a sentence where the two are not what they should be, or speak of different elements."""
+    """Raise an error where the two are not what they should be, or speak of different elements."""
     if not isinstance(function, Function):
         raise TypeError(
             "function must be a set function from onesfw.submodular, such as FacilityLocation(similarity); wrap your "

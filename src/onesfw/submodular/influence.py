@@ -214,7 +214,7 @@ class Cascades(Source):
             indptr, nodes = self.sets.draw(self.drawn, max(BLOCK, self.batch), room)
             self.used, self.held = 0, indptr.size - 1
             weights = np.full(self.held, self.n / self.held)
-            self.advance = Coverage.from_rows(self.n, indptr, nodes, weights).stepper()
+            self.advance = Coverage.from_rows(self.n, indptr, nodes, weights).stepper(float(self.held))
         which = np.arange(self.used, self.used + self.batch)
         self.used += self.batch
         self.advance(d, x, previous, rho, which)
@@ -301,7 +301,7 @@ def reverse_set(words: HostArray, indptr: HostArray, sources: HostArray, chances
 
 
 def as_seed(seed: Key) -> int:
-    """64 bits from a number or a JAX key, or a sentence."""
+    """64 bits from a number or a JAX key; an error where it is none."""
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         if not 0 <= seed < 2**64:
             raise ValueError(f"seed must lie in 0..2^64 − 1, got {seed}")

@@ -188,13 +188,13 @@ def all_marginals(kernel: HostArray, s: HostArray) -> HostArray:
 
 
 def check_pivots(left: HostArray, largest: float) -> None:
-    """Raise a sentence where 1 + L_ii − L_iS (I + L_S)⁻¹ L_Si is below 1 for an i outside S, beyond rounding."""
+    """Raise an error where 1 + L_ii − L_iS (I + L_S)⁻¹ L_Si is below 1 for an i outside S, beyond rounding."""
     if float(left.min()) < 1.0 - ROUNDING * largest:
         raise ValueError(LOST)
 
 
 def check_semidefinite(matrix: HostArray, slack: float) -> None:
-    """Raise a sentence where an eigenvalue is below −slack: L + slack · I has a Cholesky factor or it has not."""
+    """Raise an error where an eigenvalue is below −slack: L + slack · I has a Cholesky factor or it has not."""
     diagonal = np.diag(matrix)
     bounds = np.sqrt(np.maximum(diagonal, 0.0)) + np.sqrt(slack)
     if diagonal.min() < -slack or np.any(np.abs(matrix) > bounds[:, None] * bounds):

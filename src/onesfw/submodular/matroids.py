@@ -99,7 +99,7 @@ class Matroid(abc.ABC):
         return all(builder.add(i) for i in self.elements(chosen))
 
     def elements(self, chosen: Iterable[int]) -> list[int]:
-        """The indices as Python's integers, or a sentence where one is none of this matroid's elements."""
+        """The indices as Python's integers, or an error where one is none of this matroid's elements."""
         indices = chosen.tolist() if isinstance(chosen, np.ndarray) else list(chosen)
         for place, i in enumerate(indices):
             if isinstance(i, bool) or not isinstance(i, int | np.integer):
@@ -349,7 +349,7 @@ class Counter(Builder):
 
 
 def by_label(groups: Labels) -> tuple[HostArray, HostArray]:
-    """The labels in order, and each element's place among them; a sentence where there is no order."""
+    """The labels in order, and each element's place among them; an error where there is no order."""
     given = as_array(groups, "PartitionMatroid: groups")
     if given.ndim != 1 or given.size == 0:
         raise ValueError(f"PartitionMatroid: groups must hold one group per element, got shape {given.shape}")

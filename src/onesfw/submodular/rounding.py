@@ -31,24 +31,25 @@ class SwapRounding:
 
     Args:
         matroid: whose bases are merged.
-        seed: of the coins, an integer of at least 0.
+        key: of the coins, an integer of at least 0 or a JAX key.
 
     Raises:
-        TypeError: where the seed is no integer.
-        ValueError: where the seed is negative; from `merge`, where the oracle of one's own is not a matroid's.
+        TypeError: where the key is neither.
+        ValueError: where it is negative; from `merge`, where the oracle of one's own is not a matroid's.
 
     Example:
         >>> import numpy as np
         >>> from onesfw import submodular as sm
-        >>> rounding = sm.SwapRounding(sm.UniformMatroid(4, 2), seed=0)
+        >>> rounding = sm.SwapRounding(sm.UniformMatroid(4, 2), key=0)
         >>> rounding.merge(np.array([0, 1]), 1.0)
         >>> rounding.merge(np.array([2, 3]), 0.5)
         >>> rounding.result().size
         2
     """
 
-    def __init__(self, matroid: Matroid, seed: int) -> None:
+    def __init__(self, matroid: Matroid, key: Key) -> None:
         self.matroid = matroid
+        seed = int(key) if isinstance(key, int | np.integer) else seed_of(key)
         self.rng = np.random.default_rng(seed)
         self.coins = np.array([seed % 2**64], np.uint64)
         self.base: HostArray | None = None
@@ -218,7 +219,7 @@ def rooms(point: HostArray, matroid: Matroid) -> HostArray:
 
 
 def families(matroid: Matroid) -> list[HostArray]:
-    """The sets with a capacity, smaller ones first, and the whole; a sentence for matroids that have none."""
+    """The sets with a capacity, smaller ones first, and the whole; an error for matroids that have none."""
     if matroid.family is None:
         raise TypeError(
             f"pipage serves uniform, partition and laminar matroids; for {type(matroid).__name__} it would need "

@@ -31,7 +31,7 @@ from onesfw.submodular.base import (
     as_point,
     estimate,
 )
-from onesfw.submodular.certificates import gradient_bound, set_bound, verdict
+from onesfw.submodular.certificates import gradient_bound, verdict
 from onesfw.submodular.matroids import Matroid
 from onesfw.trees import Array, HostArray, Tree, as_array
 
@@ -92,10 +92,11 @@ class RowFunction(Function):
         return elements, real, jnp.where(real, x[elements], 0.0), weight
 
     @abc.abstractmethod
-    def stepper(self) -> Stepper:
+    def stepper(self, scale: float) -> Stepper:
         """The kernel (d, x, previous, ρ, rows): d ← (1 − ρ)(d + Δ̃) + ρ g in place, from one batch (Algorithm 2).
 
-        Bound to the arrays once: a method of a module is looked up anew, and slowly, at every call.
+        `scale` is f_ω over the term of its row. Bound to the arrays once: a method of a module is looked up anew, and
+        slowly, at every call.
         """
 
     @abc.abstractmethod
@@ -146,7 +147,7 @@ class RowSource(Source):
     closed = True
 
     def __init__(self, function: RowFunction, batch: int, seed: int) -> None:
-        self.rows, self.batch, self.advance = function.omegas, batch, function.stepper()
+        self.rows, self.batch, self.advance = function.omegas, batch, function.stepper(float(function.omegas))
         self.rng = np.random.default_rng(seed)
         self.block, self.used = np.zeros(0, np.int64), 0
 
@@ -174,13 +175,14 @@ class ExactRows(Judge):
         return self.function.marginals(chosen)
 
     def report(self, chosen: HostArray, x: HostArray) -> Verdict:
+        value, mask = self.function.value(chosen), as_mask(chosen, self.function.n).astype(np.float64)
+        at_set = gradient_bound(value, self.function.marginals(chosen), mask, self.matroid)
         bounds = [
             relaxation(self.function, self.matroid)[0],
             row_gradient_bound(self.function, x, self.matroid),
-            set_bound(self.function, chosen, self.matroid),
+            Bound(at_set, "marginals"),
         ]
-        best = min(bounds, key=lambda bound: bound.value)
-        return verdict(Estimate(self.function.value(chosen), 0.0), best)
+        return verdict(Estimate(value, 0.0), min(bounds, key=lambda bound: bound.value))
 
     def fractional(self, x: HostArray) -> Estimate:
         return Estimate(self.function.extension(x)[0], 0.0)
@@ -296,7 +298,7 @@ def as_sparse(matrix: Matrix, name: str, what: str) -> sp.csr_matrix:
 
 
 def feature_matrix(features: ArrayLike, name: str) -> HostArray:
-    """Finite features, a row per element, or a sentence."""
+    """Finite features, a row per element; an error where they are none."""
     points = as_array(features, f"{name}: features")
     if points.dtype.kind not in "fiub":
         raise TypeError(f"{name}: features must hold numbers, got dtype {points.dtype}")

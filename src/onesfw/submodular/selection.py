@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from onesfw.data.table_rows import LeftOut, Rows, pack_rows, row_ending, unpack_rows
-from onesfw.files import Tensors, read_tensors, whole_file, write_tensors
-from onesfw.results.pictures import BLUE, GREY, VERMILION, picture_ending, save_figure, styled
-from onesfw.results.result_file import decode, encode
-from onesfw.results.show import Sheet, Shown
-from onesfw.results.trace import TRACE_FIELDS, Trace
+from onesfw.files import Tensors, whole_file
+from onesfw.results.pictures import BLUE, GREY, VERMILION
+from onesfw.results.result_file import decode, decode_trace, encode, encode_trace
+from onesfw.results.show import FileKind, Sheet, Shown, axes_of
+from onesfw.results.trace import Trace
 from onesfw.trees import HostArray, Json
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
-FORMAT, VERSION = "onesfw.selection", 1
 SHOWN = 10  # labels of chosen elements that are printed
 WIDTH = 70  # of a printed cell
 
@@ -77,6 +76,8 @@ class Selection(Shown):
         (3.0, 3.0, 1.0)
     """
 
+    file_kind = FileKind("onesfw.selection", 1, "selection")
+
     indices: HostArray
     value: float
     value_stderr: float
@@ -120,31 +121,10 @@ class Selection(Shown):
         """The table that is printed, and shown in a notebook."""
         return Sheet(heading(self), ("", ""), lines(self), words=2)
 
-    @styled()
-    def plot(self, path: str | Path | None = None, ax: Axes | None = None) -> Figure:
-        """A map of all rows with the chosen ones marked; where there are no rows, F(x) against samples.
-
-        Args:
-            path: where to save the picture (PNG, PDF or SVG by its ending); None draws without saving.
-            ax: axes to draw into; a figure of its own where left out.
-
-        Returns:
-            The figure.
-
-        Raises:
-            ValueError: where the ending of `path` names no picture's format.
-        """
-        from matplotlib.figure import Figure
-
-        if path is not None:
-            picture_ending(path)  # before any work
-        if ax is None:
-            ax = Figure(figsize=(7, 5.5), layout="constrained").add_subplot()
-        draw_curve(ax, self) if self.points is None else draw_map(ax, self, self.points)
-        figure = ax.get_figure(root=True)
-        assert figure is not None
-        if path is not None:
-            save_figure(figure, path)
+    def draw(self, ax: Axes | None = None) -> Figure:
+        """A map of all rows with the chosen ones marked; where there are no rows, F(x) against samples."""
+        figure, axes = axes_of(ax, (7.0, 5.5))
+        draw_curve(axes, self) if self.points is None else draw_map(axes, self, self.points)
         return figure
 
     def write(self, path: str | Path) -> None:
@@ -163,20 +143,14 @@ class Selection(Shown):
         with whole_file(path) as file:
             self.rows.write(ending, file)
 
-    def save(self, path: str | Path) -> None:
-        """Write the selection to a safetensors file, whole or not at all; `Selection.load` reads it back.
-
-        Args:
-            path: the file, which is replaced. Of `points` the map is kept, two numbers a row.
-        """
+    def pack(self) -> tuple[dict[str, Json], Tensors]:
+        """What the file holds: of `points` the map, two numbers a row."""
         tensors: Tensors = {}
         content: dict[str, Json] = {}
         for entry in fields(self):
             name, value = entry.name, getattr(self, entry.name)
             if name == "trace":
-                content[name] = {
-                    column: encode(getattr(value, column), f"trace.{column}", tensors) for column in TRACE_FIELDS
-                }
+                content[name] = encode_trace(value, tensors)
             elif name in ("columns", "notes"):
                 content[name] = list(value)
             elif name == "left_out":
@@ -187,29 +161,12 @@ class Selection(Shown):
                 content[name] = encode(None if value is None else principal(value), name, tensors)
             else:
                 content[name] = encode(value, name, tensors)
-        write_tensors(path, FORMAT, VERSION, content, tensors)
+        return content, tensors
 
-    @staticmethod
-    def load(path: str | Path) -> Selection:
-        """Read a saved selection; nothing in the file is executed.
-
-        Args:
-            path: what `save` was given.
-
-        Returns:
-            The same selection, ready to print, draw and write.
-
-        Raises:
-            FileNotFoundError: where there is no such file.
-            ValueError: where it is damaged, or no saved selection.
-        """
-        content, tensors = read_tensors(path, FORMAT, VERSION, "selection")
-        try:
-            return Selection(**decoded(content, tensors))
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{path} is not a saved selection of this version of onesfw: its fields do not fit"
-            ) from error
+    @classmethod
+    def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
+        """The selection that a file holds, ready to print, draw and write."""
+        return cls(**decoded(content, tensors))
 
 
 def decoded(content: dict[str, Json], tensors: Tensors) -> dict[str, Json]:
@@ -217,7 +174,7 @@ def decoded(content: dict[str, Json], tensors: Tensors) -> dict[str, Json]:
     values: dict[str, Json] = {}
     for name, node in content.items():
         if name == "trace":
-            values[name] = Trace(**{column: decode(node[column], tensors) for column in TRACE_FIELDS})
+            values[name] = decode_trace(node, tensors)
         elif name in ("columns", "notes"):
             values[name] = tuple(node)
         elif name == "left_out":

@@ -244,7 +244,7 @@ class Bounds:
 
 
 def step_numbers(steps: Steps, argument: str) -> Floats:
-    """Step numbers as floats, or a sentence."""
+    """Step numbers as floats; an error where they are none."""
     try:
         numbers = np.asarray(steps, np.float64)
     except (TypeError, ValueError):

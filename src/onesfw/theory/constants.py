@@ -67,7 +67,7 @@ class Constants:
                 object.__setattr__(self, field.name, number(value, field.name, 0))
 
     def known(self, name: str, reason: str) -> float:
-        """A constant that may have been left out, or a sentence that says what needs it."""
+        """A constant that may have been left out, or an error that says what needs it."""
         value: float | None = getattr(self, name)
         if value is None:
             raise ValueError(f"{reason} needs {name}, {SIZES[name]}; pass {name}= to Constants")

@@ -1,4 +1,4 @@
-"""A problem from a user's own Python file: what it defines, and a sentence for whatever is wrong with it."""
+"""A problem from a user's own Python file: what it defines, and an error for whatever is wrong with it."""
 
 from __future__ import annotations
 

@@ -1,13 +1,18 @@
-"""The pieces of a pass, and how far a run has come with them."""
+"""Rows as the loop over passes takes them: the pieces of a pass, how far a run has come with them, rows in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import numpy as np
 
 from onesfw.data.batch import START, Position
 from onesfw.linear.examples import Examples
 from onesfw.trees import HostArray
+
+STEPS_PER_CHECK = 10_000  # where a pass is shorter, several are made between two looks at the gap
 
 
 class Piece(NamedTuple):
@@ -85,3 +90,37 @@ class Progress:
     def all_rows(self) -> int:
         """Rows learnt, those of earlier passes too."""
         return self.sweep * self.rows_of_pass + self.rows
+
+
+class Memory:
+    """Rows in memory: each pass shuffled; several passes a piece where they are short."""
+
+    def __init__(self, data: Examples, seed: int, steps: int, *, independent: bool = False) -> None:
+        self.data, self.left, self.independent = data, steps, independent
+        self.rng = np.random.default_rng(seed)
+        self.passes_per_piece = -(-STEPS_PER_CHECK // data.size)
+        self.turns = -(-steps // (self.passes_per_piece * data.size))
+
+    def pieces(self, progress: Progress, stop: Callable[[], bool]) -> Generator[Piece, None, None]:
+        """One piece."""
+        independent = self.independent and progress.sweep > 0
+        order = draw_order(self.rng, self.data.size, self.passes_per_piece, independent)[: self.left]
+        self.left -= len(order)
+        yield Piece(self.data, order)
+
+    def skipped(self) -> int:
+        """None."""
+        return 0
+
+
+def draw_order(rng: np.random.Generator, rows: int, passes: int, independent: bool) -> HostArray:
+    """The rows of some passes: each pass a permutation, or independent draws.
+
+    SAG needs each row once to fill its table and independent rows after that: with a new permutation for every pass it
+    oscillates. The one-sample gradient does better with permutations throughout.
+    """
+    if independent:
+        return rng.integers(0, rows, rows * passes)
+    if passes == 1:
+        return rng.permutation(rows)
+    return rng.permuted(np.tile(np.arange(rows), (passes, 1)), axis=1).ravel()

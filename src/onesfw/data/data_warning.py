@@ -1,4 +1,4 @@
-"""What a user should hear of his data although the work goes on."""
+"""`DataWarning`: what a user should hear of the data although the work goes on."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class DataWarning(UserWarning):
         ...     warnings.simplefilter("error", DataWarning)  # to end a program at the first one
         ...     warnings.warn("3 rows were skipped", DataWarning)
         Traceback (most recent call last):
-        onesfw.linear.notices.DataWarning: 3 rows were skipped
+        onesfw.data.data_warning.DataWarning: 3 rows were skipped
     """
 
 
-def tell(text: str) -> None:
-    """Warn."""
+def warn(text: str) -> None:
+    """A `DataWarning`."""
     warnings.warn(text, DataWarning, stacklevel=3)
 
 
-def tell_skipped(name: str, examples: Sequence[str], count: int) -> None:
+def warn_skipped(name: str, examples: Sequence[str], count: int) -> None:
     """Warn of rows that were left out, with the first of them by their lines."""
     if examples:
-        tell(f"{name}: {count:,} {'row was' if count == 1 else 'rows were'} skipped: " + "; ".join(examples))
+        warn(f"{name}: {count:,} {'row was' if count == 1 else 'rows were'} skipped: " + "; ".join(examples))

@@ -7,7 +7,7 @@ import numpy as np
 from onesfw.engine.checkpoint import Checkpoint
 from onesfw.files import Tensors
 from onesfw.lowrank.corrective import Point, Stage
-from onesfw.lowrank.walk import Figures, PathState
+from onesfw.lowrank.warm_path import Figures, PathState
 from onesfw.trees import Json
 
 FIELDS = ("P", "Q", "bu", "bi", "s")

@@ -13,7 +13,7 @@ from onesfw.data.chunks import Chunk
 END = "end"  # stands behind the last chunk, so that a file that grew or shrank is noticed too
 
 
-class Unchanged:
+class ChunkDigests:
     """The digests of a file's chunks, by the place in which the first pass read them.
 
     Size and time of change would not do: a file may be replaced while it is read, and a copy may keep its time.

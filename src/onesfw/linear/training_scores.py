@@ -16,7 +16,9 @@ from onesfw.linear.scores import Counting
 from onesfw.trees import HostArray
 
 
-def appraised(training: Training, model: LinearModel, settings: Settings, passes: Passes | GroupPasses) -> Training:
+def with_training_scores(
+    training: Training, model: LinearModel, settings: Settings, passes: Passes | GroupPasses
+) -> Training:
     """The record with training loss, gap and scores, where the rows are at hand: in memory or in the cache.
 
     To read a file once more would cost as much as a pass of training. The margins are kept, eight bytes a row and

@@ -13,7 +13,7 @@ from onesfw.linear.learner import Learner, Settings, Start
 from onesfw.trees import HostArray
 
 
-class Team:
+class ParallelLearners:
     """The models of one `Settings`, divided among threads: kernels run without the interpreter's lock.
 
     Each model comes out bit for bit the same, however many threads or workers there are.

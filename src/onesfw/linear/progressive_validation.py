@@ -16,12 +16,12 @@ FACTORS = (1 / 10, 1.0, 10.0)  # of the radius at which a row of average size re
 
 
 def radii_for(first: Examples, settings: Settings) -> tuple[float, ...]:
-    """The radii that race, from the first rows of the stream."""
+    """The radii that are compared, from the first rows of the stream."""
     around = default_radius(first, settings.loss_function, settings.set)
     return tuple(around * factor for factor in FACTORS)
 
 
-class Race:
+class RadiusCandidates:
     """All models of the settings once for each radius; `coefs` and `intercepts` are those of the radius that leads.
 
     What leads is decided by progressive validation over the first pass: a row's loss counts before it is learnt, so
@@ -29,8 +29,8 @@ class Race:
 
     Args:
         settings: of the models; the radius does not count.
-        radii: that race.
-        tensors: the state of a race that goes on.
+        radii: that are compared.
+        tensors: the state of a comparison that goes on.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class Race:
         several = tuple(float(radius) for radius in np.repeat(radii, settings.models))
         wide = replace(settings, radius=several, labels=labels)
         self.learner = Learner(wide) if tensors is None else Learner.from_tensors(wide, tensors)
-        self.totals = np.zeros(len(radii)) if tensors is None else tensors["race.totals"].copy()
-        self.over = tensors is not None and bool(tensors["race.over"][0])
+        self.totals = np.zeros(len(radii)) if tensors is None else tensors["candidates.totals"].copy()
+        self.over = tensors is not None and bool(tensors["candidates.over"][0])
 
     @property
     def steps(self) -> int:
@@ -100,4 +100,8 @@ class Race:
 
     def tensors(self) -> dict[str, HostArray]:
         """The whole state."""
-        return {**self.learner.tensors(), "race.totals": self.totals.copy(), "race.over": np.array([int(self.over)])}
+        return {
+            **self.learner.tensors(),
+            "candidates.totals": self.totals.copy(),
+            "candidates.over": np.array([int(self.over)]),
+        }

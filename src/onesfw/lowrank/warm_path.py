@@ -104,7 +104,7 @@ def warm(point: Point, radius: float) -> Stage:
     return Stage(begun)
 
 
-def walk(
+def fit_path(
     data: Observed,
     held: Triplets,
     radii: Sequence[float],
@@ -128,10 +128,10 @@ def walk(
             state.stage = stage
             keep(state)
 
-        def told(point: Point, place: int = place) -> None:
+        def reported(point: Point, place: int = place) -> None:
             report(place, point)
 
-        point, why = fit(data, radius, limits, seed, stage=start, keep=kept, report=told)
+        point, why = fit(data, radius, limits, seed, stage=start, keep=kept, report=reported)
         if why == "stopped" and state.figures:
             break  # half a model would be compared with whole ones
         margins = np.empty(len(held))
