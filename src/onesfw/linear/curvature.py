@@ -18,7 +18,7 @@ LEAST_ROOM = 64 << 20  # bytes that a matrix may take, however small the rows ar
 THICK = 0.6  # the share of entries from which blocks of rows are multiplied as dense ones
 BLOCK_ENTRIES = 1 << 20
 LEAST_RIDGE = 1e-12  # of the largest diagonal entry: a column may be empty in the rows that bend
-CG_STEPS, CG_ACCURACY = 300, 1e-9
+CG_STEPS, CG_ACCURACY = 3_000, 1e-9
 
 
 @njit(cache=True, nogil=True)
