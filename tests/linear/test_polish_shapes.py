@@ -107,13 +107,13 @@ def test_radii_that_are_not_solved_are_neither_chosen_nor_passed_over_in_silence
     rng = np.random.default_rng(0)
     data = case(rng, wide, "logistic")
     X, y = data.matrix, data.targets
-    monkeypatch.setattr(polish, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(polish, "MOST_ROUNDS", 2)
     monkeypatch.setattr(polish, "MOST_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match=r"radii were not solved, the first of them"):
-        path = radius_path(X, y, [0.01, 0.5, 3.0])
+        path = radius_path(X, y, [1e-8, 0.5, 3.0])
     assert path.unsolved[-1]
     with pytest.warns(ConvergenceWarning, match=r"radii were not solved on every fold, .* none of them is chosen"):
-        model = OneSFWClassifierCV(radii=[0.001, 0.5, 3.0], random_state=0).fit(X, y)
+        model = OneSFWClassifierCV(radii=[1e-8, 5.0, 100.0], random_state=0).fit(X, y)
     assert not model.cv_results_["unsolved"][0]
     assert model.cv_results_["unsolved"].any()
     assert not model.cv_results_["unsolved"][list(model.radii_).index(model.radius_)]

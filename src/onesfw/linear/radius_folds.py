@@ -13,7 +13,7 @@ from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Settings
 from onesfw.linear.polish import pools
 from onesfw.linear.profile import loss_units
-from onesfw.linear.radii import part, solve_radii, validation_losses
+from onesfw.linear.radii import is_last, part, solve_radii, validation_losses
 from onesfw.trees import HostArray
 
 SMALLEST, LARGEST, GRID = 1 / 100, 10.0, 20  # of the default radius, and how many between
@@ -149,8 +149,7 @@ def losses_of(
             losses[done:], nonzeros[done:] = np.average(rows, weights=test.weights), np.count_nonzero(coefs)
             marks[done:] = unsolved(found, limits, units).any()
             done += 1
-            inside = all(settings.set.norm(coef) < (1 - 1e-6) * radius for coef in coefs)
-            if inside or stop():  # inside: the optimum of this set is that of all larger ones
+            if is_last(settings, coefs, found.gap, radius, radii[-1], limits) or stop():
                 break
     except FloatingPointError:  # a margin beyond the numbers: the radii before it stand
         losses[done:] = np.inf

@@ -21,7 +21,7 @@ from onesfw.linear.false_selections import ASSUMPTIONS, false_selections, most_s
 from onesfw.linear.learner import Settings
 from onesfw.linear.polish import pools
 from onesfw.linear.profile import loss_units
-from onesfw.linear.radii import part, solve_radii
+from onesfw.linear.radii import is_last, part, solve_radii
 from onesfw.progress import ProgressBar
 from onesfw.results.pictures import GREY, log_radii
 from onesfw.results.show import FileKind, Sheet, Shown, axes_of
@@ -341,7 +341,6 @@ def selected_by(
             chosen[new[np.argsort(-sizes[new], kind="stable")[room:]]] = False
         seen |= chosen
         found.append(np.flatnonzero(chosen))
-        inside = all(settings.set.norm(coef) < (1 - 1e-6) * radius for coef in coefs)
-        if full or inside or stop():  # inside: the optimum of this set is that of all larger ones
+        if full or is_last(settings, coefs, at.gap, radius, radii[-1], limits) or stop():
             break
     return found, solved
