@@ -35,7 +35,7 @@ settings.register_profile("fixed", derandomize=True, deadline=None, max_examples
 settings.load_profile("fixed")
 
 # What these say about bits and speed they must say about the code that users run.
-OPTIMISED = {"test_host_loop", "test_checkpoint", "test_jobs", "test_rates"}
+OPTIMISED = {"test_determinism", "test_checkpoint", "test_jobs", "test_rates"}
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -37,11 +37,12 @@ from types import FrameType
 from typing import Any
 
 import fuzz_readers
+import fuzz_results
 import fuzz_saves
 from fuzz_arguments import Arguments
 from fuzz_base import Reader
 
-READERS: list[Reader] = [*fuzz_readers.READERS, *fuzz_saves.READERS, Arguments()]
+READERS: list[Reader] = [*fuzz_readers.READERS, *fuzz_saves.READERS, *fuzz_results.READERS, Arguments()]
 
 MEMORY = 2 << 30  # bytes beyond what a worker has once it has imported everything
 SECONDS = 10
@@ -298,7 +299,7 @@ class Campaign:
 
     def table(self) -> str:
         """The counts by reader and outcome."""
-        lines = [f"{'':<14}{'read':>9}{'refused':>9}{'failed':>9}"]
+        lines = [f"{'':<18}{'read':>9}{'refused':>9}{'failed':>9}"]
         for name in (*(reader.name for reader in READERS), "all"):
             chosen = [
                 sum(
@@ -308,7 +309,7 @@ class Campaign:
                 )
                 for outcome in ("read", "refused", "failure")
             ]
-            lines.append(f"{name:<14}" + "".join(f"{n:>9,}" for n in chosen))
+            lines.append(f"{name:<18}" + "".join(f"{n:>9,}" for n in chosen))
         return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import gzip
 import io
 import random
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ def rows_of(path: Path, **given: Any) -> list[Any]:
     from onesfw.data.blocks import Input
     from onesfw.data.prepare import prepare
 
-    _, source = prepare(Input(str(path)), options(**given))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*looks like an identifier")  # which is told, and read
+        _, source = prepare(Input(str(path)), options(**given))
     found = []
     for batch in source.batches():
         rows = batch.rows
@@ -266,4 +269,50 @@ class Edges(Reader):
         return pairs if any(a != b for a, b in pairs) else None
 
 
-READERS: list[Reader] = [Libsvm(), Csv(), Table(), Parquet(), Npy(), Edges()]
+class RatingsCsv(Reader):
+    """CSV of ratings for `complete`, a line an entry."""
+
+    name, suffix = "ratings", ".csv"
+
+    def make(self, rng: random.Random, folder: Path) -> bytes:
+        names = ["user", "item", "rating", *rng.sample(["time", "note"], rng.randint(0, 2))]
+        rng.shuffle(names)
+        rows = [
+            [decimal(rng) if name == "rating" else f"{name[0]}{rng.randint(0, 4)}" for name in names]
+            for _ in range(rng.randint(1, 8))
+        ]
+        text = "\n".join(",".join(row) for row in [names, *rows]) + rng.choice(["", "\n"])
+        return gzip.compress(text.encode(), mtime=0) if rng.random() < 0.05 else text.encode()
+
+    def strange(self, rng: random.Random, whole: bytes) -> bytes:
+        line = rng.choice(
+            [b"a,b,", b"a,,1", b",b,1", b"a,b,nan", b"a,b,inf", b"a,b,1e400", b"a,b,word", b"a,b,1_000", b"a,b,0x10",
+             b"a,b", b"a,b,1,2", b'"a\n",b,1', b"a\r,b,1", b"\xff,b,1", b"a\0,b,1", b" a,b ,1 ", "é,ü,٣".encode()]
+        )  # fmt: skip
+        return rng.choice([b"", b"\xef\xbb\xbf"]) + b"user,item,rating\nu,v,1\n" + line + b"\n"
+
+    def read(self, path: Path) -> Any:
+        from onesfw.data.ratings import Words
+        from onesfw.lowrank import Columns
+
+        found = Columns("user", "item", "rating").read(path, "squared", Words(), Words())
+        assert found.values is not None
+        users, items = ([names[i] for i in codes] for names, codes in (
+            (found.user_labels, found.users), (found.item_labels, found.items),
+        ))  # fmt: skip
+        return [list(entry) for entry in zip(users, items, found.values.tolist(), strict=True)]
+
+    def expect(self, data: bytes) -> Any:
+        text = clean(data)
+        lines = [line.split(",") for line in (text or "").split("\n") if line]
+        if text is None or text.startswith("\n") or len(lines) < 2 or len(set(lines[0])) < len(lines[0]):
+            return None
+        if not {"user", "item", "rating"} <= set(lines[0]) or any(len(line) != len(lines[0]) for line in lines):
+            return None
+        found = [[line[lines[0].index(name)] for name in ("user", "item", "rating")] for line in lines[1:]]
+        if not all(re.fullmatch(r"\w+", u + i) and u and i and NUMBER.fullmatch(r) for u, i, r in found):
+            return None
+        return [[u, i, float(r)] for u, i, r in found]
+
+
+READERS: list[Reader] = [Libsvm(), Csv(), Table(), Parquet(), Npy(), Edges(), RatingsCsv()]

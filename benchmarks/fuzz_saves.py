@@ -1,9 +1,8 @@
-"""The loaders of what the library saves itself: models, results, row caches, checkpoints; damaged, or forged."""
+"""The loaders of linear models, row caches and checkpoints: what the library saved itself, damaged or forged."""
 
 from __future__ import annotations
 
 import atexit
-import functools
 import hashlib
 import json
 import random
@@ -16,7 +15,10 @@ from typing import Any
 import numpy as np
 from fuzz_base import Reader
 
-PLAIN = [None, True, -1, 0, 2**40, 0.5, "", "x", "logistic", [], ["a", "b"], [1, [2]], {}, {"a": 1}, "nan"]
+PLAIN = [
+    None, True, -1, 0, 2**40, 0.5, "", "x", "logistic", [], ["a", "b"], [1, [2]], {}, {"a": 1}, "nan", [2**40], "1e999",
+    {"float": "nan"},
+]  # fmt: skip
 
 
 def a_model(rng: random.Random) -> Any:
@@ -76,8 +78,8 @@ class ForgedModel(Model):
 
 
 def forge(rng: random.Random, content: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
-    """Change a field or a tensor."""
-    if rng.random() < 0.3:
+    """Change a field or a tensor; a field of a field too."""
+    if tensors and rng.random() < 0.3:
         name = rng.choice(sorted(tensors))
         array = tensors[name].copy()
         if array.size and rng.random() < 0.7:
@@ -86,54 +88,11 @@ def forge(rng: random.Random, content: dict[str, Any], tensors: dict[str, np.nda
             )
         tensors[name] = array if rng.random() < 0.7 else array[:-1]
         return
-    content[rng.choice(sorted(content))] = rng.choice(PLAIN)
-
-
-@functools.cache
-def a_result() -> Any:
-    """A small result."""
-    import jax.numpy as jnp
-
-    import onesfw as fw
-
-    objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.eye(3, dtype=np.float32))
-    return fw.minimize(objective, fw.sets.L2Ball(1.0), np.zeros(3, np.float32), steps=10, every=[5, 10])
-
-
-class SavedResult(Reader):
-    """A saved result."""
-
-    name, suffix, sealed = "result", ".result", True
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        a_result().save(folder / "made")
-        return (folder / "made").read_bytes()
-
-    def read(self, path: Path) -> Any:
-        import onesfw as fw
-
-        result = fw.Result.load(path)
-        return [np.asarray(result.x).tolist(), result.steps, result.value, result.trace.value.tolist()]
-
-
-class ForgedResult(SavedResult):
-    """A result whose fields make no sense, under a right checksum: refused, or one that prints."""
-
-    name, share, sealed = "forged result", 5, False
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        from onesfw.files import write_tensors
-
-        result = a_result()
-        content, tensors = result.pack()
-        forge(rng, content, tensors)
-        write_tensors(folder / "made", *result.file_kind[:2], content, tensors)
-        return (folder / "made").read_bytes()
-
-    def read(self, path: Path) -> Any:
-        import onesfw as fw
-
-        return str(type(fw.Result.load(path)))
+    name = rng.choice(sorted(content))
+    if isinstance(content[name], dict) and content[name] and rng.random() < 0.7:
+        forge(rng, content[name], {})
+    else:
+        content[name] = rng.choice(PLAIN)
 
 
 class Cache(Reader):
@@ -262,71 +221,55 @@ class ForgedTraining(TrainingSaves):
             return super().call(folder)
 
     def make(self, rng: random.Random, folder: Path) -> bytes:
-        from onesfw.engine.checkpoint import FORMAT, VERSION
-        from onesfw.files import read_tensors, write_tensors
-
         super().make(rng, folder)
         self.damaged = self.kept / "state.safetensors"
-        content, tensors = read_tensors(self.damaged, FORMAT, VERSION, "checkpoint")
-        if rng.random() < 0.5:
-            forge(rng, content["progress"], tensors)
-        else:
-            forge(rng, content, tensors)
-        write_tensors(folder / "made", FORMAT, VERSION, content, tensors)
-        return (folder / "made").read_bytes()
+        return forged_state(rng, self.damaged, folder, *rng.choice([(), ("progress",)]))
 
 
-@functools.cache
-def a_path() -> Any:
-    """A small path over radii."""
-    from onesfw.linear import radius_path
+class CompletionSaves(Saves):
+    """A checkpoint of a completion, at its end or on its way: the same call comes to the same matrix."""
 
-    rows = np.random.default_rng(0).normal(size=(40, 3))
-    return radius_path(rows, np.where(rows[:, 0] > 0, 1.0, -1.0), [1.0, 2.0], passes=2)
+    name, share = "completion", 2
 
+    def call(self, folder: Path) -> Any:
+        from onesfw import lowrank
 
-class SavedPath(Reader):
-    """A saved path over radii."""
-
-    name, suffix, share, sealed = "path", ".path", 5, True
-
-    def make(self, rng: random.Random, folder: Path) -> bytes:
-        a_path().save(folder / "made")
-        return (folder / "made").read_bytes()
-
-    def read(self, path: Path) -> Any:
-        from onesfw.linear import RadiusPath
-
-        found = RadiusPath.load(path)
-        return [np.asarray(found.radii).tolist(), found.coefs.toarray().tolist()]
+        i, j = np.divmod(np.arange(48), 6)
+        values = np.random.default_rng(0).normal(size=48) + i
+        try:
+            model = lowrank.complete(i, j, values, radius=2.0, checkpoint=folder)
+        except FloatingPointError as error:
+            raise ValueError(f"{folder}: {error}") from error
+        assert np.isfinite(model.predict(i, j)).all(), "a prediction is not finite"
+        return [model.P.tolist(), model.Q.tolist(), model.row_bias.tolist()]
 
 
-@functools.cache
-def a_selection() -> Any:
-    """A small selection."""
-    import onesfw as fw
-    from onesfw import submodular as sm
+class ForgedCompletion(CompletionSaves):
+    """Such a checkpoint whose fields make no sense, under a right checksum: refused, or a finite matrix."""
 
-    return fw.select(sm.Coverage(np.eye(3) + np.eye(3, k=1)), sm.UniformMatroid(3, 2), steps=10)
-
-
-class SavedSelection(Reader):
-    """A saved selection."""
-
-    name, suffix, share, sealed = "selection", ".selection", 5, True
+    name, share, sealed = "forged completion", 2, False
 
     def make(self, rng: random.Random, folder: Path) -> bytes:
-        a_selection().save(folder / "made")
-        return (folder / "made").read_bytes()
+        super().make(rng, folder)
+        self.damaged = self.kept / "state.safetensors"
+        return forged_state(rng, self.damaged, folder)
 
-    def read(self, path: Path) -> Any:
-        from onesfw.submodular import Selection
 
-        found = Selection.load(path)
-        return [np.asarray(found.indices).tolist(), found.value, found.ratio]
+def forged_state(rng: random.Random, path: Path, folder: Path, *within: str) -> bytes:
+    """A state of a run with something changed, anywhere or in the field of that name."""
+    from onesfw.engine.checkpoint import FORMAT, VERSION
+    from onesfw.files import read_tensors, write_tensors
+
+    content, tensors = read_tensors(path, FORMAT, VERSION, "checkpoint")
+    parts = content
+    for name in within:
+        parts = parts[name]
+    forge(rng, parts, tensors)
+    write_tensors(folder / "made", FORMAT, VERSION, content, tensors)
+    return (folder / "made").read_bytes()
 
 
 READERS: list[Reader] = [
-    Model(), ForgedModel(), SavedResult(), ForgedResult(), SavedPath(), SavedSelection(), Cache(), ForgedCache(),
-    Saves(), TrainingSaves(), ForgedTraining(),
+    Model(), ForgedModel(), Cache(), ForgedCache(), Saves(), TrainingSaves(), ForgedTraining(), CompletionSaves(),
+    ForgedCompletion(),
 ]  # fmt: skip

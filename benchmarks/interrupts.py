@@ -2,13 +2,13 @@
 
     python benchmarks/interrupts.py [--moments 50] [--seed 0]
 
-Commands in turn, each started anew: `solve`, `fit`, `select`, `list`; SIGINT comes at a random moment of the time that
-the command takes when it is left alone, so that it hits the start of Python, the imports, the compilation, the run and
-the output alike. What may happen: the program is over before (code 0); or it ends with 130, and what it printed is
-nothing or one whole JSON object, the files that it was to write are not there or can be read, and no traceback is
-shown. Before Python has come to our code it ends as Python does: by the signal itself, which a shell shows as 130, or
-with 1. Seconds are counted from the signal to the end, on the clock and of the program's own processor time: on a busy
-machine the clock tells how busy it is.
+Commands in turn, each started anew: `solve`, `fit`, `select`, `list`, `complete`, `stability`; SIGINT comes at a random
+moment of the time that the command takes when it is left alone, so that it hits the start of Python, the imports, the
+compilation, the run and the output alike. What may happen: the program is over before (code 0); or it ends with 130,
+and what it printed is nothing or one whole JSON object, the files that it was to write are not there or can be read,
+and no traceback is shown. Before Python has come to our code it ends as Python does: by the signal itself, which a
+shell shows as 130, or with 1. Seconds are counted from the signal to the end, on the clock and of the program's own
+processor time: on a busy machine the clock tells how busy it is.
 """
 
 from __future__ import annotations
@@ -54,12 +54,19 @@ def commands(folder: Path) -> dict[str, list[str]]:
     (folder / "rows.svm").write_text("\n".join(rows) + "\n")
     table = ["a,b", *(f"{rng.random():.3f},{rng.random():.3f}" for _ in range(300))]
     (folder / "table.csv").write_text("\n".join(table) + "\n")
+    ratings = ["u,i,r", *(f"{n % 200},{n % 101},{rng.gauss(0, 1):.3f}" for n in range(10_000))]
+    (folder / "ratings.csv").write_text("\n".join(ratings) + "\n")
+    wide = [",".join(f"{rng.gauss(0, 1):.3f}" for _ in range(31)) for _ in range(300)]
+    (folder / "wide.csv").write_text("\n".join([",".join(["y", *(f"x{j}" for j in range(30))]), *wide]) + "\n")
     model, chosen = str(folder / "model"), str(folder / "chosen.csv")
+    columns = ["--user", "u", "--item", "i", "--rating", "r", "--model", str(folder / "matrix")]
     return {
         "solve": ["solve", "logistic", "--steps", "2000000", "--json", "--quiet"],
         "fit": ["fit", str(folder / "rows.svm"), "--radius", "5", "--passes", "1000", "--json", "--model", model],
         "select": ["select", str(folder / "table.csv"), "--k", "5", "--steps", "50000", "--json", "--out", chosen],
         "list": ["list"],
+        "complete": ["complete", str(folder / "ratings.csv"), *columns, "--json"],
+        "stability": ["stability", str(folder / "wide.csv"), "--target", "y", "--json"],
     }
 
 
@@ -71,7 +78,7 @@ def processor_seconds(pid: int) -> float:
 
 def interrupted(name: str, words: list[str], moment: float, folder: Path) -> Interrupted:
     """Start a command, send SIGINT at that moment, and judge how it ends."""
-    for path in (folder / "model", folder / "chosen.csv"):
+    for path in (folder / "model", folder / "chosen.csv", folder / "matrix"):
         path.unlink(missing_ok=True)
     with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
         process = subprocess.Popen([*PROGRAM, *words], stdout=out, stderr=err, stdin=subprocess.DEVNULL)
@@ -105,6 +112,10 @@ def complaint(name: str, code: int, out: str, err: str, folder: Path) -> str:
         from onesfw.linear import LinearModel
 
         LinearModel.load(folder / "model")
+    if (folder / "matrix").exists():
+        from onesfw.lowrank import LowRank
+
+        LowRank.load(folder / "matrix")
     if (folder / "chosen.csv").exists() and len((folder / "chosen.csv").read_text().splitlines()) != 6:
         return "a part of the chosen rows"
     return ""

@@ -1,11 +1,11 @@
 """Kill runs at random moments and see that they end as if nothing had happened.
 
-    python benchmarks/kills.py [--kills 200] [--seed 0] [--kinds minimize fit files select replicates]
+    python benchmarks/kills.py [--kills 200] [--seed 0] [--kinds minimize fit files select replicates sweep complete]
 
-A run that keeps checkpoints (`minimize`, `fit` from a file or from 1,000 `files`, several `replicates` at once) saves
-its state after every chunk; it is killed with SIGKILL after a random time, often in the middle of a save, and started
-again with the same arguments, over and over. `select` keeps none: it begins anew, and what it writes must be there
-whole or not at all.
+A run that keeps checkpoints (`minimize`, `fit` from a file or from 1,000 `files`, several `replicates` at once, a
+`sweep` over radii and folds, `complete` from a file of ratings) saves its state after every chunk; it is killed with
+SIGKILL after a random time, often in the middle of a save, and started again with the same arguments, over and over.
+`select` keeps none: it begins anew, and what it writes must be there whole or not at all.
 When a run has been killed often enough it is left to finish, and what it came to is compared with that of an
 undisturbed run, bit by bit; no temporary file may be left.
 """
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 STEPS = 3_000_000
-KINDS = ("minimize", "fit", "files", "select", "replicates")
+KINDS = ("minimize", "fit", "files", "select", "replicates", "sweep", "complete")
 KILLS_PER_RUN = 10
 LONGEST = 1.5  # seconds between the first step of a run and its end
 ROWS, PASSES = 4_000, 400
@@ -40,7 +40,7 @@ SERVER = """
 import os, sys, traceback
 sys.path.insert(0, {here!r})
 import jax, numpy, onesfw, onesfw.engine.checkpoint, onesfw.engine.host_loop, kills
-import onesfw.cli, onesfw.linear, onesfw.submodular, pyarrow.csv, sklearn.datasets
+import onesfw.cli, onesfw.linear, onesfw.lowrank, onesfw.submodular, pyarrow.csv, sklearn.datasets
 for line in sys.stdin:
     begin, told = os.pipe()
     pid = os.fork()
@@ -70,7 +70,8 @@ def work(kind: str, folder: str, interval: float, chunk: float, size: float) -> 
     checkpoint.SHARE = 2 * interval
     place = Path(folder)
     alone, several = place.name.startswith("alone"), kind == "replicates"
-    found = {"fit": fit, "files": files, "select": select}.get(kind, minimize)(place, alone, several, size)
+    runs = {"fit": fit, "files": files, "select": select, "sweep": sweep, "complete": complete}
+    found = runs.get(kind, minimize)(place, alone, several, size)
     print("done", hashlib.sha256(found).hexdigest(), flush=True)
 
 
@@ -96,6 +97,27 @@ def minimize(place: Path, alone: bool, several: bool, size: float) -> bytes:
     )
     d = b"" if several else np.asarray(result.state.estimate.d).tobytes()
     return np.asarray(result.x).tobytes() + d
+
+
+def sweep(place: Path, alone: bool, several: bool, size: float) -> bytes:
+    """The points of a sweep over radii, folds and seeds."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    import onesfw as fw
+
+    rows = np.random.default_rng(0).standard_normal((60, 10)).astype(np.float32)
+    print("stepping", flush=True)
+    found = fw.sweep(
+        fw.FiniteSum(lambda x, row: jnp.logaddexp(0.0, row @ x) + 0.1 * jnp.sum(x**2), rows),
+        [fw.sets.L1Ball(radius, shape=10) for radius in (0.3, 1.0, 3.0)],
+        steps=round(size * STEPS) // 30,
+        rows=fw.rows.folds(60, 3),
+        replicates=2,
+        key=1,
+        checkpoint=None if alone else place / "run",
+    )
+    return np.asarray(found.x).tobytes() + found.value.tobytes()
 
 
 def command(*words: str) -> None:
@@ -154,8 +176,19 @@ def select(place: Path, alone: bool, several: bool, size: float) -> bytes:
     return out.read_bytes()
 
 
+def complete(place: Path, alone: bool, several: bool, size: float) -> bytes:
+    """The matrix that `onesfw complete` learns from a file of ratings, its radius chosen on the way."""
+    from onesfw.lowrank import LowRank
+
+    kept = [] if alone else ["--checkpoint", str(place / "run")]
+    options = ["--user", "u", "--item", "i", "--rating", "r", "--gap-tol", "1e-6", "--quiet", *kept]
+    command("complete", str(place.parent / "ratings.csv"), *options, "--model", str(place / "model"))
+    model = LowRank.load(place / "model")
+    return b"".join(getattr(model, name).tobytes() for name in ("P", "Q", "row_bias", "col_bias"))
+
+
 def write_data(folder: Path) -> None:
-    """The file that `fit` learns from, and the table that `select` chooses from."""
+    """The file that `fit` learns from, the table that `select` chooses from, and the ratings of `complete`."""
     rng = random.Random(0)
     lines = []
     for _ in range(ROWS):
@@ -165,6 +198,11 @@ def write_data(folder: Path) -> None:
     (folder / "rows.svm").write_text("\n".join(lines) + "\n")
     table = ["a,b,c", *(",".join(f"{rng.gauss(0, 1):.4f}" for _ in range(3)) for _ in range(400))]
     (folder / "table.csv").write_text("\n".join(table) + "\n")
+    tastes = [[rng.gauss(0, 1) for _ in range(3)] for _ in range(700)]
+    pairs = [(rng.randrange(400), rng.randrange(400, 700)) for _ in range(20_000)]
+    means = [sum(a * b for a, b in zip(tastes[u], tastes[i], strict=True)) for u, i in pairs]
+    ratings = [f"{u},{i},{mean + rng.gauss(0, 1):.3f}" for (u, i), mean in zip(pairs, means, strict=True)]
+    (folder / "ratings.csv").write_text("\n".join(["u,i,r", *ratings]) + "\n")
 
 
 class Server:

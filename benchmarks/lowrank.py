@@ -5,7 +5,7 @@
     python benchmarks/lowrank.py gap        # seconds to a relative gap of 1e-3 against plain Frank-Wolfe to 1e-2
     python benchmarks/lowrank.py path       # twenty radii against one cold fit
     python benchmarks/lowrank.py copt       # against copt's trace ball, to equal objective
-    python benchmarks/lowrank.py large [millions of entries] [largest rank, 0 for any] [folder to go on from]
+    python benchmarks/lowrank.py large [millions of entries] [largest rank, 0 for any]
     python benchmarks/lowrank.py news20     # accuracy of OneSFWClassifier("trace") against that of "l1"
 
 Real data are found through ONESFW_DATA. Rivals: pip install scikit-surprise cmfrec copt. Times are seconds
@@ -105,9 +105,12 @@ def rivals(train: Ratings, test: Ratings, shape: tuple[int, int], only: str) -> 
     bounds = (float(train[2].min()), float(train[2].max()))
     held = np.random.default_rng(1).random(len(train[2])) < 0.1
     inner, outer = tuple(x[~held] for x in train), tuple(x[held] for x in train)
-    data = observe(triplets(*train, shape), "squared")
-    zero = biases_alone(data, 1.0)
-    print(f"   biases alone: RMSE {rmse(data.mean + zero.bu[test[0]] + zero.bi[test[1]], test, bounds):.5f}")
+    for ridge in (None, (3.0, 3.0)):
+        data = observe(triplets(*train, shape), "squared", ridge=ridge)
+        zero = biases_alone(data, 1.0)
+        error = rmse(data.mean + zero.bu[test[0]] + zero.bi[test[1]], test, bounds)
+        kind = "shrunk as by onesfw, by" if ridge is None else "shrunk by"
+        print(f"   biases alone, {kind} {data.ridge[0]:.3g} and {data.ridge[1]:.3g} entries: RMSE {error:.5f}")
     for name, grid, run in (
         (surprise_svd.__doc__, SURPRISE, surprise_svd),
         (cmf.__doc__, CMF, cmf),
@@ -222,10 +225,10 @@ def soft_impute(train: Ratings, test: Ratings, shape: tuple[int, int], choice: t
 def residual_problem(name: str) -> Observed:
     """Ratings without their biases: one problem for every method, over the weighted ball."""
     train, _, shape = {"flixster": flixster, "jester": jester, "generated": generated}[name]()
-    data = observe(triplets(*train, shape), "squared", dtype=np.float64)
+    data = observe(triplets(*train, shape), "squared", ridge=(3.0, 3.0), dtype=np.float64)
     zero = biases_alone(data, 1.0)
     rest = train[2] - data.mean - zero.bu[train[0]] - zero.bi[train[1]]
-    return observe(triplets(train[0], train[1], rest, shape), "squared", ridge=0.0, dtype=np.float64)
+    return observe(triplets(train[0], train[1], rest, shape), "squared", ridge=(0.0, 0.0), dtype=np.float64)
 
 
 def plain_frank_wolfe(data: Observed, radius: float, goal: float, limit: float) -> tuple[float, float, int]:
@@ -297,7 +300,7 @@ def copt_race() -> None:
     rows = np.repeat(np.arange(m), np.diff(data.ptr))
     alpha = 0.1 * float(np.sqrt(m * n))
     uniform = observe(
-        triplets(rows, data.cols, data.y, data.shape), "squared", ridge=0.0, weighted=False, dtype=np.float64
+        triplets(rows, data.cols, data.y, data.shape), "squared", ridge=(0.0, 0.0), weighted=False, dtype=np.float64
     )
 
     def f_grad(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -333,12 +336,8 @@ def copt_race() -> None:
     )
 
 
-def large(millions: float, max_rank: int | None, folder: str | None) -> None:
-    """1e6 × 1e5 at 20 millions: rank 3, unit noise, signal of standard deviation 3, the best of six radii.
-
-    The radii surround the best of a matrix of another seed, a two-hundredth of the size. With a folder the run is kept
-    there, and the same call goes on after a kill; seconds are then of the last slice.
-    """
+def large(millions: float, max_rank: int | None) -> None:
+    """1e6 × 1e5 at 20 millions: rank 3, unit noise, signal of standard deviation 3; every default, in one run."""
     m, n, count = int(50_000 * millions), int(5_000 * millions), int(1e6 * millions)
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((m, 3), np.float32), rng.standard_normal((n, 3), np.float32) * np.float32(3**0.5)
@@ -351,20 +350,21 @@ def large(millions: float, max_rank: int | None, folder: str | None) -> None:
         return i, j, y
 
     train, test = draw(count), draw(200_000)
-    complete(*(x[:500] % 400 for x in train[:2]), train[2][:500], radius=0.1, gap_tol=0.5)  # compile
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    begun, wall = time.process_time(), time.perf_counter()
-    folders = (None, None) if folder is None else (f"{folder}/path", f"{folder}/fit")
-    radii = list(np.geomspace(3.0, 8.0, 6))
-    path = radius_path(*train, (m, n), radii=radii, max_rank=max_rank, checkpoint=folders[0])
-    print(path, f"\n   {time.process_time() - begun:.0f} s of processor", flush=True)
-    model = complete(*train, (m, n), radius=path.best_radius, gap_tol=1e-2, max_rank=max_rank, checkpoint=folders[1])
+    complete(*(x[:500] % 400 for x in train[:2]), train[2][:500], gap_tol=0.5)  # compile
+    before, begun, wall = peak_megabytes(), time.process_time(), time.perf_counter()
+    model = complete(*train, (m, n), max_rank=max_rank)
     seconds, wall = time.process_time() - begun, time.perf_counter() - wall
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_megabytes()
+    print(model.path)
     print(model)
     error = model.evaluate(*test).rmse
     print(f"   {m:,} × {n:,}, {count:,} entries: test RMSE {error:.4f} (noise 1), rank {model.rank}, {model.status}")
     print(f"   {seconds:.0f} s of processor, {wall:.0f} s by the clock, peak {peak:.0f} MB ({before:.0f} MB before)")
+
+
+def peak_megabytes() -> float:
+    """Of this process since it began (VmHWM)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def news20() -> None:
@@ -398,13 +398,13 @@ def main() -> None:
     part = sys.argv[1] if len(sys.argv) > 1 else "flixster"
     print(f"{part}, {version('numba')}")
     if part == "flixster":
-        ours(*flixster(), keys=3)
+        ours(*flixster(), keys=10)
         rivals(*flixster(), only=sys.argv[2] if len(sys.argv) > 2 else "")
     elif part == "jester":
         ours(*jester(), keys=1)
     elif part == "large":
-        millions, rank, folder = [*sys.argv[2:], *("2", "3", "")[len(sys.argv) - 2 :]]
-        large(float(millions), int(rank) or None, folder or None)
+        millions, rank = [*sys.argv[2:], *("20", "0")[len(sys.argv) - 2 :]]
+        large(float(millions), int(rank) or None)
     else:
         {"gap": gap_races, "path": path_race, "copt": copt_race, "news20": news20}[part]()
 

@@ -1,8 +1,9 @@
 """A first pass over many Parquet files against one: CPU time, memory; from disk and from an S3 server on loopback.
 
-    python benchmarks/many_files.py [--files 1000] [--rows 1000] [--columns 50] [--readers 1 2] [--s3]
+    python benchmarks/many_files.py [--files 1000] [--rows 1000] [--columns 50] [--readers 1 2] [--repeats 3] [--s3]
 
-CPU seconds of the training process alone: the server is a process of its own. Ratios are within one run.
+CPU seconds of the training process alone: the server is a process of its own. Ratios are of medians over interleaved
+repetitions, after each side has read some files once.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def one_pass(name: str, source: object, readers: int, rows: int) -> tuple[float,
     seconds, used = time.perf_counter() - begun, time.process_time() - cpu
     bits = hashlib.sha256(model.coef.tobytes()).hexdigest()[:12]
     print(
-        f"{name:<20} readers {readers}  {used:7.2f} CPU s  {seconds:7.2f} s  {rows / used:9,.0f} rows a CPU second  "
+        f"{name:<22} readers {readers}  {used:7.2f} CPU s  {seconds:7.2f} s  {rows / used:9,.0f} rows a CPU second  "
         f"{bits}  at most {memory()} MB so far",
         flush=True,
     )
@@ -97,6 +98,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000)
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--readers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--s3", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "someone")
@@ -109,25 +111,31 @@ def main() -> None:
         few = sorted(map(str, (folder / "parts").glob("*.parquet")))[: max(2, options.files // 10)]
         one_pass("a tenth", few, max(options.readers), len(few) * options.rows)
         before = memory()
-        many = {readers: one_pass("many files", folder / "parts", readers, total) for readers in options.readers}
+        one_pass("many files", folder / "parts", max(options.readers), total)
         print(f"memory rose by {memory() - before} MB from {len(few)} files to {options.files}")
-        single = one_pass("one file", folder / "one" / "all.parquet", 1, total)
-        for readers, (cpu, seconds) in many.items():
-            print(
-                f"{readers} readers: {single[0] / cpu:.2f} of the speed of one file by CPU time, "
-                f"{single[1] / seconds:.2f} by the clock"
-            )
+        sides: dict[str, tuple[object, int]] = {"one file": (folder / "one" / "all.parquet", 1)}
+        sides |= {f"many files, {readers} readers": (folder / "parts", readers) for readers in options.readers}
         if options.s3:
-            port: multiprocessing.Queue = multiprocessing.get_context("spawn").Queue()
-            server = multiprocessing.get_context("spawn").Process(
-                target=serve, args=(port, str(folder / "parts")), daemon=True
-            )
-            server.start()
-            address = f"s3://{BUCKET}?endpoint_override=127.0.0.1:{port.get()}&scheme=http&region=us-east-1"
-            for readers, (cpu, _) in many.items():
-                remote, _ = one_pass("S3 on loopback", address, readers, total)
-                print(f"S3 takes {remote / cpu:.2f} times the CPU time of local files")
-            server.terminate()
+            context = multiprocessing.get_context("spawn")
+            port: multiprocessing.Queue = context.Queue()
+            context.Process(target=serve, args=(port, str(folder / "parts")), daemon=True).start()
+            about = f"?endpoint_override=127.0.0.1:{port.get()}&scheme=http&region=us-east-1"
+            one_pass("some, S3", [f"s3://{BUCKET}/{Path(name).name}{about}" for name in few[:2]], 1, 2 * options.rows)
+            sides |= {f"S3, {readers} readers": (f"s3://{BUCKET}{about}", readers) for readers in options.readers}
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+        for _ in range(options.repeats):
+            for name, (source, readers) in sides.items():
+                found[name].append(one_pass(name, source, readers, total))
+        middle = {name: np.median(figures, axis=0) for name, figures in found.items()}
+        for readers in options.readers:
+            cpu, seconds = middle["one file"] / middle[f"many files, {readers} readers"]
+            print(f"{readers} readers: {cpu:.2f} of the speed of one file by CPU time, {seconds:.2f} by the clock")
+            if options.s3:
+                cpu, seconds = middle[f"S3, {readers} readers"] / middle[f"many files, {readers} readers"]
+                print(
+                    f"{readers} readers: S3 takes {cpu:.2f} times the CPU time of local files, "
+                    f"{seconds:.2f} by the clock"
+                )
 
 
 if __name__ == "__main__":

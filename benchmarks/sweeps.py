@@ -1,12 +1,15 @@
 """Many runs on a CPU: what a sweep costs, and which engine serves cross-validation and stability selection.
 
-    python benchmarks/sweeps.py cores engines stability lasso
+    ONESFW_DATA=… python benchmarks/sweeps.py cores engines stability bounds lasso real
 
 `cores`: seconds of a sweep over radii × folds, and of the same runs by `minimize` one after another, in turn; compiled
 beforehand. `engines`: cross-validation of dense rows by `fw.sweep` and by the linear engine that OneSFWClassifierCV
 uses: seconds, the largest gap, and how far the validation losses are from those of models solved to 1e-9. `stability`:
 selections of half-samples by the linear engine, and by `fw.sweep` with the largest coefficients counted, against the
-known support. `lasso`: OneSFWRegressorCV against LassoCV. All of it on generated rows.
+known support. `bounds`: false selections on average, against the bound that was asked for. `lasso`: OneSFWRegressorCV
+against LassoCV. All of these on generated rows. `real`: both estimators against LassoCV and LogisticRegressionCV with
+its l1 penalty (liblinear), 20 penalties and the same number of folds, on real rows: the loss on halves of the rows that
+none of them saw, and seconds.
 """
 
 from __future__ import annotations
@@ -19,19 +22,25 @@ import jax
 import numpy as np
 import sklearn
 from dense_logistic import logistic, problem
-from sklearn.linear_model import LassoCV
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LassoCV, LogisticRegressionCV
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import StandardScaler
+from sparse_data import real
 
 import onesfw as fw
 from onesfw.linear import LOSSES, Settings, examples, stability_selection
 from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.radius_folds import cross_validate
-from onesfw.sklearn import OneSFWRegressorCV
+from onesfw.sklearn import OneSFWClassifierCV, OneSFWRegressorCV
+
+SIZES = ((20, 50_000), (200, 20_000), (1_000, 5_000))  # d, and steps of a run
 
 
-def cores(repeats: int) -> None:
+def cores(repeats: int, sizes: tuple[tuple[int, int], ...] = SIZES) -> None:
     """The cost of a sweep over that of its runs one after another, divided by the cores."""
     count = len(os.sched_getaffinity(0))
-    for d, steps in ((20, 50_000), (200, 20_000), (1_000, 5_000)):
+    for d, steps in sizes:
         rows, labels = problem(d, 2_000, 0)
         objective = logistic(rows, labels)
         balls = [fw.sets.L1Ball(r, shape=d) for r in np.geomspace(0.5, 50, 6)]
@@ -95,18 +104,47 @@ def engines() -> None:
         )
 
 
+def with_support(n: int, d: int, true: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of columns that are alike, targets, and the columns that they depend on."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, d)).astype(np.float32)
+    rows[:, 1:] += 0.5 * rows[:, :-1]
+    rows /= rows.std(axis=0)
+    support = rng.choice(d, true, replace=False)
+    y = (rows[:, support] @ rng.choice([-1.0, 1.0], true) + rng.normal(size=n)).astype(np.float32)
+    return rows, y - y.mean(), support
+
+
+def bounds(repeats: int) -> None:
+    """False selections on average against what is promised."""
+    n, d, true = 200, 200, 5
+    for promised in (0.5, 1.0, 3.0):
+        for assumption in ("none", "r_concave"):
+            lines = []
+            for seed in range(repeats):
+                rows, y, support = with_support(n, d, true, seed)
+                data = examples(rows, y.astype(np.float64), None, d, LOSSES["squared"])
+                found = stability_selection(
+                    Settings(d, "squared", intercept=ANYWHERE), data, key=seed, expected_false=promised,
+                    assumption=assumption, pairs=25,
+                )  # fmt: skip
+                right = len(np.intersect1d(found.stable, support))
+                lines.append((right, len(found.stable) - right))
+            right, false = np.array(lines, float).T
+            print(
+                f"at most {promised:g} false, {assumption}: {false.mean():.3f} ± "
+                f"{false.std(ddof=1) / len(false) ** 0.5:.3f} false, {right.mean():.2f} of {true} found, "
+                f"{repeats} sets of rows",
+                flush=True,
+            )
+
+
 def stability(repeats: int) -> None:
     """Selections with a known support, by either engine."""
     n, d, true = 200, 200, 5
     totals: dict[str, list[tuple[float, int, int]]] = {}
     for seed in range(repeats):
-        rng = np.random.default_rng(seed)
-        rows = rng.normal(size=(n, d)).astype(np.float32)
-        rows[:, 1:] += 0.5 * rows[:, :-1]
-        rows /= rows.std(axis=0)
-        support = rng.choice(d, true, replace=False)
-        y = (rows[:, support] @ rng.choice([-1.0, 1.0], true) + rng.normal(size=n)).astype(np.float32)
-        y -= y.mean()
+        rows, y, support = with_support(n, d, true, seed)
         data = examples(rows, y.astype(np.float64), None, d, LOSSES["squared"])
         begun = time.perf_counter()
         found = stability_selection(Settings(d, "squared", intercept=ANYWHERE), data, key=seed, n_jobs=-1)
@@ -171,9 +209,59 @@ def lasso(repeats: int) -> None:
         )
 
 
+def real_rows() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Real rows whose columns have unit variance, and targets; numbers, or −1 and 1."""
+    found = {}
+    for name, source in (("diabetes", load_diabetes()), ("breast cancer", load_breast_cancer())):
+        labels = source.target if name == "diabetes" else 2.0 * source.target - 1
+        found[name] = StandardScaler().fit_transform(source.data), labels
+    for name, rows in (("a9a", 6_000), ("ijcnn1", 6_000), ("mushrooms", 6_000)):
+        matrix, labels = real(name)
+        some = np.random.default_rng(0).permutation(len(labels))[:rows]
+        found[name] = matrix[some].toarray(), labels[some]
+    return found
+
+
+def compared(repeats: int) -> None:
+    """The radius against the penalty, each chosen by cross-validation, on real rows."""
+    for name, (rows, targets) in real_rows().items():
+        classes = len(np.unique(targets)) == 2
+        lines = []
+        for seed in range(repeats):
+            order = np.random.default_rng(seed).permutation(len(targets))
+            learnt, held = order[::2], order[1::2]
+            ours = (OneSFWClassifierCV if classes else OneSFWRegressorCV)(random_state=seed)
+            theirs = LassoCV(cv=5, alphas=20)
+            if classes:
+                theirs = LogisticRegressionCV(
+                    Cs=20, cv=5, l1_ratios=(1.0,), solver="liblinear", scoring="neg_log_loss", max_iter=1_000,
+                    intercept_scaling=100.0, use_legacy_attributes=False,
+                )  # fmt: skip
+            line = []
+            for model in (ours, theirs):
+                begun = time.perf_counter()
+                model.fit(rows[learnt], targets[learnt])
+                seconds = time.perf_counter() - begun
+                if classes:
+                    loss = log_loss(targets[held], model.predict_proba(rows[held]))
+                else:
+                    loss = float(np.mean((model.predict(rows[held]) - targets[held]) ** 2))
+                line += [seconds, loss, np.count_nonzero(model.coef_)]
+            lines.append(line)
+        ours, loss, nonzeros, theirs, other, others = np.median(lines, axis=0)
+        ratios = np.array([line[1] / line[4] for line in lines])
+        print(
+            f"{name}, {len(targets) // 2:,} × {rows.shape[1]}: onesfw {ours:.2f} s, loss {loss:.5g}, {nonzeros:.0f} "
+            f"columns; scikit-learn {theirs:.2f} s, loss {other:.5g}, {others:.0f} columns; losses' ratio "
+            f"{ratios.mean():.4f} ± {ratios.std(ddof=1) / len(ratios) ** 0.5:.4f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Many runs on a CPU.")
-    parser.add_argument("parts", nargs="+", choices=("cores", "engines", "stability", "lasso"))
+    ways = {"cores": cores, "stability": stability, "bounds": bounds, "lasso": lasso, "real": compared}
+    parser.add_argument("parts", nargs="+", choices=(*ways, "engines"))
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     print(f"onesfw {fw.__version__}, jax {jax.__version__}, scikit-learn {sklearn.__version__}")
@@ -181,7 +269,7 @@ def main() -> None:
         if part == "engines":
             engines()
         else:
-            {"cores": cores, "stability": stability, "lasso": lasso}[part](options.repeats)
+            ways[part](options.repeats)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,8 @@ def check_target(path: str | Path) -> None:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the path of a file in it")
+    if target.is_symlink():
+        raise OSError(f"{path} is a link that leads back to itself; give the path of a regular file")
     check_regular(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

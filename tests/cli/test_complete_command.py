@@ -140,3 +140,21 @@ def test_outputs_overwrite_no_input(files):
     done = call(files / "train.csv", *COLUMNS, "--model", files / "train.csv")
     assert done.exit_code == 2
     assert "would overwrite the data" in done.stderr
+
+
+def test_what_does_not_fit_in_memory_is_refused(files, monkeypatch):
+    """A small file may expand to ratings without end."""
+    monkeypatch.setattr("onesfw.data.ratings.memory", lambda: 64 * 100)
+    done = call(files / "train.csv", *COLUMNS, "--radius", "1")
+    assert done.exit_code == 2
+    assert "train.csv holds more than" in done.stderr
+
+
+def test_a_stray_carriage_return_is_a_bad_line(files, tmp_path):
+    lines = (files / "train.csv").read_text().splitlines()
+    lines.insert(5, "u00\r1,film 1,1")
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n", newline="")
+    done = call(tmp_path / "a.csv", *COLUMNS, "--radius", "1", "--quiet")
+    assert done.exit_code == 2
+    assert "line 6" in done.stderr
+    assert figures(tmp_path / "a.csv", *COLUMNS, "--radius", "1", "--skip-bad")["skipped"] == 1

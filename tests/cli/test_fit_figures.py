@@ -164,3 +164,20 @@ def test_predict_tells_of_rows_that_it_left_out(table, tmp_path):
         assert outcome.exit_code == 0, outcome.stderr
         assert f"{name}: 1 row was skipped: line 6: column 'a': 'x' is not a finite number" in outcome.stderr
         assert len((tmp_path / "p.csv").read_text().splitlines()) == 5
+
+
+def test_a_column_called_id_is_told_of(tmp_path):
+    rows = "\n".join(f"{i * 7 % 60},{i % 5},{i % 3}" for i in range(60))
+    (tmp_path / "a.csv").write_text(f"id,a,y\n{rows}\n")
+    arguments = ("fit", tmp_path / "a.csv", "--target", "y", "--loss", "squared", "--radius", 5, "--quiet")
+    assert "column 'id' looks like an identifier; if it is one, leave it out with --drop" in onesfw(*arguments).stderr
+    assert "identifier" not in onesfw(*arguments, "--drop", "id").stderr
+
+
+def test_predict_says_that_it_knows_no_target(tmp_path):
+    (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i % 5},{'no' if i % 5 < 2 else 'yes'}\n" for i in range(60)))
+    fit(tmp_path / "a.csv", "--target", "y", "--radius", 5, "--model", tmp_path / "m")
+    (tmp_path / "b.csv").write_text("a,y\n1,perhaps\n2,never\n")
+    outcome = onesfw("predict", tmp_path / "m", tmp_path / "b.csv", "--out", tmp_path / "p.csv")
+    assert outcome.exit_code == 0
+    assert "b.csv: no row was scored, for the model knows none of the targets" in outcome.stderr

@@ -113,3 +113,12 @@ def test_nothing_is_overwritten_and_bad_rows_have_lines(csv):
     assert "line 4" in call(csv, "--target", "y", code=2).stderr
     made = call(csv, "--target", "y", "--drop", "id", "--skip-bad", *QUICK)
     assert "1 row was skipped" in made.stderr
+
+
+def test_what_does_not_fit_in_memory_is_refused(csv, tmp_path, monkeypatch):
+    """One wrong index of a LIBSVM text, or rows that would take all of it."""
+    monkeypatch.setattr("onesfw.linear.streaming.memory", lambda: 8 << 30)
+    (tmp_path / "a.svm").write_text("1 1:1\n-1 2147483647:1\n-1 1:2\n1 2:1\n")
+    assert "--features: a model of 2,147,483,647 features" in call(tmp_path / "a.svm", code=2).stderr
+    monkeypatch.setattr("onesfw.linear.column_selection.memory", lambda: 1 << 14)
+    assert "data.csv takes more than" in call(csv, "--target", "y", code=2).stderr

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 PROGRAM = """
-import re
+import os, re
 import jax, jax.numpy as jnp, numpy as np
 import onesfw as fw
 from onesfw.engine import replicates, programs, sweeps
@@ -43,6 +43,11 @@ sweeps.mesh_for = lambda count: None  # threads
 apart = fw.sweep(objective, balls, steps=200, rows=folds, key=3)
 for name in ("x", "value", "gap", "validation"):
     np.testing.assert_array_equal(getattr(swept, name), getattr(apart, name))
+os.environ["ONESFW_KERNEL"] = "persistent"
+sweeps.mesh_for = mesh_for
+kernels = fw.sweep(objective, balls, steps=200, rows=folds, key=3)  # a kernel on each device, interpreted
+assert kernels.kernel == "persistent"
+np.testing.assert_allclose(kernels.x, apart.x, atol=1e-4)
 print("the same bits")
 """
 

@@ -185,7 +185,7 @@ def test_progress_goes_to_the_error_stream(capsys):
 BAD = {
     "class": (lambda: {"constraints": [*balls(), fw.sets.L2Ball(1.0, shape=3)]}, ValueError, "of one class"),
     "shape": (lambda: {"constraints": [balls()[0], fw.sets.L1Ball(9.0, shape=4)]}, ValueError, "one shape"),
-    "order": (lambda: {"constraints": balls((2.0, 1.0))}, ValueError, "sorted by their radius"),
+    "order": (lambda: {"constraints": balls((2.0, 1.0))}, ValueError, "must rise in their radius, .*; sort them"),
     "no set": (lambda: {"constraints": []}, ValueError, "holds no set"),
     "a number": (lambda: {"constraints": 3.0}, TypeError, "constraints must be a set"),
     "numbers": (lambda: {"constraints": [1.0, 2.0]}, TypeError, "constraints must be sets"),

@@ -24,25 +24,28 @@ def onto_ball(Y, radius):
     return (u * np.maximum(s - over[np.flatnonzero(s > over)[-1]], 0)) @ vt
 
 
-def dense_optimum(rows, cols, values, shape, *, radius, loss, mean, weighted=True, ridge=3.0, delta=1.0, turns=20_000):
+def dense_optimum(
+    rows, cols, values, shape, *, radius, loss, mean, weighted=True, ridge=(3.0, 3.0), delta=1.0, turns=20_000
+):
     """min F by accelerated projected gradients with restarts; no factor and no atom in it."""
     p, q = weights(shape, rows, cols, weighted)
     scale = 1 / np.sqrt(np.outer(p, q))
     function, n = LOSSES[loss], len(values)
+    each = np.repeat(ridge, shape)
 
     def evaluate(Y, b):
         bu, bi = b[: shape[0]], b[shape[0] :]
         m = mean + (Y * scale)[rows, cols] + bu[rows] + bi[cols]
-        value = (function.value(m, values, delta).sum() + ridge / 2 * b @ b) / n
+        value = (function.value(m, values, delta).sum() + each / 2 * b @ b) / n
         g = function.derivative(m, values, delta) / n
         G = np.zeros(shape)
         np.add.at(G, (rows, cols), g)
-        gradient = np.concatenate([G.sum(1), G.sum(0)]) + ridge / n * b
-        return value, G * scale, gradient if ridge else 0 * b
+        gradient = np.concatenate([G.sum(1), G.sum(0)]) + each / n * b
+        return value, G * scale, gradient if ridge[0] else 0 * b
 
     curve = {"squared": 1.0, "huber": 1.0, "logistic": 0.25, "poisson": 4 * max(values.max(), 1.0)}[loss]
     step = n / (
-        curve * (scale[rows, cols].max() ** 2 + 2 * max(np.bincount(rows).max(), np.bincount(cols).max()) + ridge)
+        curve * (scale[rows, cols].max() ** 2 + 2 * max(np.bincount(rows).max(), np.bincount(cols).max()) + max(ridge))
     )
     Y, b = np.zeros(shape), np.zeros(sum(shape))
     Z, c, momentum, last = Y, b, 1.0, np.inf

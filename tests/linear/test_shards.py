@@ -5,6 +5,7 @@ import pickle
 import shutil
 import signal
 import threading
+import time
 import tracemalloc
 from dataclasses import replace
 
@@ -195,7 +196,9 @@ def test_dask_workers_that_are_killed_change_nothing(folder, monkeypatch, kills)
     with dask_cluster() as local, joblib.parallel_config(backend="dask"):
 
         def killing(settings, state, parts, place, count):
-            if place % 4 == 1:  # in the middle of a round
+            if place % 4 == 1 and len(victims) < kills:  # in the middle of a round
+                while len(local.scheduler.workers) < 2:  # the last one has not come back
+                    time.sleep(0.05)
                 victims.append(local.workers[len(victims) % 2].pid)
                 threading.Timer(0.01, os.kill, (victims[-1], signal.SIGKILL)).start()
             return do_round(settings, state, parts, place, count)

@@ -1,5 +1,7 @@
 """Stability selection: the bounds against random distributions, the half-samples, the result and its file."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -197,3 +199,17 @@ def test_a_result_prints_draws_saves_and_loads(tmp_path):
     nothing = Stability(np.ones(1), np.zeros((1, 3)), 0.75, 4, 3, 0.0, None, "none")
     assert str(nothing).startswith("0 of 3 columns")
     nothing.plot()
+
+
+def test_pictures_of_one_column_of_one_radius_and_of_nothing():
+    """No legend of one entry, no line of one point, nothing empty."""
+    shares = np.array([[0.9, 0.2], [1.0, 0.1]])
+    one = Stability(np.array([1.0, 2.0]), shares, 0.75, 5, 2, 1.0, None, "none", ("age", "noise"))
+    figure = one.plot()
+    assert not figure.legends
+    assert figure.axes[0].get_legend() is None
+    assert figure.axes[0].get_title().endswith("\nage")
+    point = dataclasses.replace(one, radii=np.array([1.0]), probabilities=shares[:1])
+    assert [line.get_marker() for line in point.plot().axes[0].lines][:2] == ["o", "o"]
+    nothing = dataclasses.replace(one, probabilities=np.zeros((2, 2)))
+    assert [text.get_text() for text in nothing.plot().axes[0].texts] == ["no column was ever selected"]

@@ -25,8 +25,7 @@ def test_the_dense_optimum_is_reached_and_the_gap_is_a_bound(loss, weighted, bia
     shape, radius = (14, 11), 0.6 if loss != "logistic" else 2.0
     arguments = {"radius": radius, "loss": loss, "weighted": weighted, "delta": 0.5}
     model = complete(rows, cols, values, shape, biases=biases, gap_tol=1e-8, **arguments)
-    ridge = 3.0 if biases else 0.0
-    best = dense_optimum(rows, cols, values, shape, mean=model.mean, ridge=ridge, **arguments)
+    best = dense_optimum(rows, cols, values, shape, mean=model.mean, ridge=model.ridge, **arguments)
     assert model.value - best <= 1e-6 * max(1, abs(best))
     for tolerance in (1e-1, 1e-2):
         rough = complete(rows, cols, values, shape, biases=biases, gap_tol=tolerance, **arguments)
@@ -139,6 +138,8 @@ def test_constant_ratings():
         ({"radius": "pth"}, "did you mean 'path'"),
         ({"max_rank": 0}, "max_rank"),
         ({"gap_tol": 0}, "gap_tol"),
+        ({"ridge": 0}, "ridge must be a finite number above 0"),
+        ({"ridge": (1, 2, 3)}, "one number, or two"),
         ({"values": ["a", "b"]}, "vector of numbers"),
         ({"cols": None}, "cols and values are needed"),
     ],
@@ -247,3 +248,55 @@ def test_predictions_mean_what_the_loss_says():
     ratings = complete(rows, cols, values, radius=3.0)
     assert ratings.predict(rows, cols).max() <= values.max()
     assert not np.array_equal(ratings.predict(rows, cols, clip=False), np.clip(ratings.margins(rows, cols), -1, 1))
+
+
+def test_biases_are_shrunk_by_the_noise_over_their_variance():
+    """Rows as spread as the noise, columns a quarter of it: ridges 1 and 16."""
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 400, 12_000), rng.integers(0, 300, 12_000)
+    values = 3 + rng.normal(size=400)[i] + 0.25 * rng.normal(size=300)[j] + rng.normal(size=12_000)
+    model = complete(i, j, values, radius=0.01, gap_tol=0.1)
+    assert model.ridge == pytest.approx((1.0, 16.0), rel=0.3)
+    two = complete(i, j, values, radius=0.01, gap_tol=0.1, ridge=(1, 16))
+    assert two.ridge == (1.0, 16.0)
+    assert np.abs(two.row_bias - model.row_bias).max() < 0.05
+    ones = complete(np.arange(50), np.arange(50), rng.normal(size=50), radius=0.01, gap_tol=0.1)
+    assert all(1.0 < ridge < np.inf for ridge in ones.ridge)  # one entry a line cannot tell: they are shrunk
+
+
+STRONG, WEAK = [1.7] * 3, list(2 * 0.8 ** np.arange(12))
+
+
+@pytest.mark.parametrize(("sizes", "least", "most"), [(STRONG, 3, 3), (WEAK, 8, 12)], ids=["three alike", "falling"])
+def test_a_path_limits_the_rank_where_more_does_harm(sizes, least, most):
+    """Judged on entries that the path has not seen, against the best radius without a limit."""
+    rng = np.random.default_rng(1)
+    left, right = rng.normal(size=(1000, len(sizes))), rng.normal(size=(400, len(sizes))) * sizes
+
+    def draw(count):
+        i, j = rng.integers(0, 1000, count), rng.integers(0, 400, count)
+        return i, j, np.einsum("kc,kc->k", left[i], right[j]) + rng.normal(size=count)
+
+    known, other = draw(40_000), draw(20_000)
+    model = complete(*known, (1000, 400))
+    assert least <= model.rank <= most
+    assert model.status == "rank"
+    assert model.path.max_rank[model.path.best] == model.rank
+    assert np.isinf(model.path.max_rank[0])
+    free = [complete(*known, (1000, 400), radius=r, gap_tol=1e-2) for r in model.radius * np.array([0.6, 0.8, 1.0])]
+    assert model.evaluate(*other).rmse < 0.97 * min(each.evaluate(*other).rmse for each in free)
+    assert model.gap >= model.value - min(each.value for each in free)  # still a bound over the whole ball
+
+
+def test_a_path_ends_where_the_ball_is_not_filled():
+    rows, cols, values = planted((40, 30), noise=0.0, share=0.8)
+    path = fw.lowrank.radius_path(rows, cols, values, radii=[1.0, 4.0, 50.0, 100.0, 200.0])
+    assert len(path.radii) <= 3
+
+
+@pytest.mark.parametrize(("radius", "loss"), [(1e300, "squared"), (1e40, "logistic"), (1e8, "poisson")])
+def test_numbers_that_grow_beyond_all_bounds_are_an_error(radius, loss):
+    values = np.random.default_rng(0).normal(size=40)
+    values = {"squared": values, "logistic": np.sign(values), "poisson": np.round(np.abs(values))}[loss]
+    with pytest.raises(FloatingPointError, match=r"beyond all bounds.*lower radius"):
+        complete(np.arange(40) % 8, np.arange(40) // 8, values, (8, 5), radius=radius, loss=loss)

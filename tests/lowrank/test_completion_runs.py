@@ -29,12 +29,12 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("after", [2, 9])
+@pytest.mark.parametrize("after", ["early", "in the middle", "late"])
 def test_a_killed_run_goes_on_to_the_same_bits(noisy, tmp_path, monkeypatch, eager, after):
-    """Killed in the path, and in the fit of all entries."""
+    """Killed in the path before and after its rank was limited, and in the fit of all entries."""
     arguments = {"radius": "path", "key": 3, "gap_tol": 1e-4}
     whole = complete(*noisy, (60, 40), **arguments)
-    count, certify = 0, corrective.certify
+    count, certify = 0, corrective.certified
     total = 0
 
     def dying(*given, **more):
@@ -49,10 +49,10 @@ def test_a_killed_run_goes_on_to_the_same_bits(noisy, tmp_path, monkeypatch, eag
         total += 1
         return certify(*given, **more)
 
-    monkeypatch.setattr(corrective, "certify", counting)
+    monkeypatch.setattr(corrective, "certified", counting)
     complete(*noisy, (60, 40), **arguments)
-    limit = after if after == 2 else total - 1
-    monkeypatch.setattr(corrective, "certify", dying)
+    limit = {"early": 2, "in the middle": total - 3, "late": total - 1}[after]
+    monkeypatch.setattr(corrective, "certified", dying)
     with pytest.raises(Killed):
         complete(*noisy, (60, 40), **arguments, checkpoint=tmp_path / "run")
     count, done = 0, limit
@@ -96,7 +96,7 @@ def test_a_time_limit_returns_a_certified_member(noisy):
 
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals go to the main thread")
 def test_ctrl_c_keeps_the_last_iterate(noisy, monkeypatch):
-    certify = corrective.certify
+    certify = corrective.certified
 
     pressed = []
 
@@ -107,7 +107,7 @@ def test_ctrl_c_keeps_the_last_iterate(noisy, monkeypatch):
             time.sleep(0.01)
         return certify(*given, **more)
 
-    monkeypatch.setattr(corrective, "certify", interrupting)
+    monkeypatch.setattr(corrective, "certified", interrupting)
     model = complete(*noisy, (60, 40), radius=1.0, gap_tol=1e-10)
     assert model.status == "interrupted"
     assert model.rounds == 1

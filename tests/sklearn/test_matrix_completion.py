@@ -82,6 +82,27 @@ def test_memory_is_bounded(labelled):
     assert model.model_.entries == 50
 
 
+def test_a_stream_by_one_sfw(labelled):
+    """New labels come, no entry is kept, and the model gets better, though less than with corrected factors."""
+    X, y, _ = labelled
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    held, first = slice(0, 60), slice(60, 140)
+    model = MatrixCompletion(radius=1.0, stream="one_sfw", memory=100, random_state=0).partial_fit(X[first], y[first])
+    before = model.score(X[held], y[held])
+    for begin in range(140, len(y), 20):
+        model.partial_fit(X[begin : begin + 20], y[begin : begin + 20])
+        assert model.model_.norm <= 1.0 + 1e-6
+        assert len(model._kept) <= 100
+    assert model.score(X[held], y[held]) > before
+    assert model.gap_ is None
+    assert model.model_.entries == len(y) - 60
+    assert len(model.recommend(X[-1, 0], 3)) == 3
+    with pytest.raises(ValueError, match="keeps no entries; call fit"):
+        model.set_params(stream="corrected").partial_fit(X[:5], y[:5])
+    assert model.fit(X, y).partial_fit(X[:5], y[:5]).gap_ is not None
+
+
 def test_signs_are_scored_by_their_share():
     rows, cols, values = planted()
     X, y = np.column_stack([rows, cols]), as_values(values, "logistic")

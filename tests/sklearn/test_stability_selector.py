@@ -81,3 +81,17 @@ def test_what_is_refused(options, y, words):
     X = np.random.default_rng(0).normal(size=(10, 6))
     with pytest.raises(ValueError, match=words):
         StabilitySelector(**options).fit(X, X[:, 0] if y is None else y)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30])
+@pytest.mark.filterwarnings("error")
+def test_units_do_not_matter(scale):
+    """Squares of such numbers are 0; those of numbers beyond 1e100 would be infinite, and are refused."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4))
+    y = np.where(X[:, 0] + 0.1 * rng.normal(size=80) > 0, "yes", "no")
+    assert StabilitySelector(n_pairs=4, random_state=0).fit(scale * X, y).get_support().tolist() == [True, *[False] * 3]
+    with pytest.raises(ValueError, match="rows must hold no numbers beyond 1e\\+100"):
+        StabilitySelector(n_pairs=4).fit(1e300 * X, y)
+    with pytest.raises(ValueError, match="targets must hold no numbers beyond 1e\\+100"):
+        StabilitySelector("squared", n_pairs=4).fit(X, 1e300 * X[:, 0])

@@ -70,7 +70,9 @@ def complete_command(
     biases: bool = typer.Option(
         True, "--biases/--no-biases", help="A number for each user and item too.", rich_help_panel=MODEL
     ),
-    ridge: float = typer.Option(3.0, metavar="W", help="The weight of the biases' squares.", rich_help_panel=MODEL),
+    ridge: float = typer.Option(
+        None, metavar="W", help="The weight of the biases' squares; default: estimated.", rich_help_panel=MODEL
+    ),
     max_rank: Any = typer.Option(None, parser=whole, metavar="N", help="The largest rank.", rich_help_panel=MODEL),
     gap_tol: float = typer.Option(1e-3, metavar="G", help="Stop at a gap of G times the value.", rich_help_panel=RUN),
     time_limit: float = typer.Option(None, metavar="S", help="Stop after S seconds.", rich_help_panel=RUN),

@@ -12,7 +12,7 @@ import typer
 
 from onesfw.cli.errors import INTERRUPTED, MISTAKE, readable_errors, say
 from onesfw.cli.option_values import listed_paths, whole
-from onesfw.cli.output import check_outputs, print_written, write_outputs
+from onesfw.cli.output import check_outputs, files_of, print_written, write_outputs
 
 if TYPE_CHECKING:
     from onesfw.linear.model import LinearModel
@@ -151,7 +151,7 @@ def fit_command(
             from onesfw.linear import train as train_model
 
             sources, tests = listed_paths(train), None if test is None else listed_paths(test)
-            check_outputs([*sources, *(tests or ())], {"--cache": cache, "--model": model})
+            check_outputs(files_of(*sources, *(tests or ())), {"--cache": cache, "--model": model})
             trained = train_model(
                 sources, test=tests, target=target, constraint=set_name, radius=radius, loss=loss, passes=passes,
                 intercept=intercept, intercept_bound=intercept_bound, delta=delta, schedule=schedule, key=key,

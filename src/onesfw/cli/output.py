@@ -62,6 +62,15 @@ def check_outputs(
         check_target(path)
 
 
+def files_of(*sources: str) -> list[str]:
+    """The files here that arguments of a command stand for: paths, folders, patterns."""
+    from onesfw.data.prepare import inputs_of
+    from onesfw.data.sources import as_input
+
+    here = [source for source in sources if source != "-" and "://" not in source]
+    return [part.path for source in here for part in inputs_of(as_input(source))]
+
+
 def write_outputs(
     writers: Mapping[str, tuple[Path | None, Callable[[Path], object]]],
 ) -> tuple[dict[str, str | None], list[str]]:

@@ -72,7 +72,8 @@ def solve_command(
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw import zoo
 
-            check_outputs([], {"--plot": plot, "--save": save, "--out": out}, {"--out": (".csv",)})
+            file = problem.partition(".py:")[0].removesuffix(".py") + ".py"  # of a name that is no file, nothing
+            check_outputs([file], {"--plot": plot, "--save": save, "--out": out}, {"--out": (".csv",)})
             found = zoo.find(problem)
             result = found.over(set_name, radius).run(
                 steps=steps, algorithm=algorithm, setting=setting, float64=float64, key=key,

@@ -12,7 +12,7 @@ import typer
 
 from onesfw.cli.errors import MISTAKE, interruptible, readable_errors, say
 from onesfw.cli.option_values import listed, number_or_none, numbers, whole
-from onesfw.cli.output import check_outputs, print_sheet, print_written, write_outputs
+from onesfw.cli.output import check_outputs, files_of, print_sheet, print_written, write_outputs
 
 if TYPE_CHECKING:
     from onesfw.linear.stability import Stability
@@ -123,7 +123,7 @@ def stability_command(
         with contextlib.redirect_stdout(sys.stderr):
             from onesfw.linear.column_selection import select_columns
 
-            check_outputs([data], {"--plot": plot, "--save": save})
+            check_outputs(files_of(data), {"--plot": plot, "--save": save})
             found = select_columns(
                 data, target=target, loss=loss, constraint=set_name, radii=radii, threshold=threshold,
                 expected_false=expected_false, assumption=assumption, pairs=pairs, columns=listed(columns) or None,

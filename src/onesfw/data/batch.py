@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +16,14 @@ Position = tuple[int, ...]
 """Where a source can be read on: bytes and lines before it in a text, batches and rows before it in Parquet, blocks and
 rows before it in a stream of blocks; before these, the number of the file where there are several."""
 START: Position = (0, 0)
+
+
+def memory() -> int:
+    """The machine's memory in bytes; no limit where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize
 
 
 @dataclass(frozen=True)

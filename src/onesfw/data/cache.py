@@ -37,8 +37,8 @@ class CacheWriter:
     def __init__(self, path: Path) -> None:
         check_target(path)
         refuse_stranger(path)
-        self.path = path
-        self.partial = path.with_name(f".{path.name}.partial")
+        self.path = Path(os.path.realpath(path))  # a link is followed
+        self.partial = self.path.with_name(f".{self.path.name}.partial")
         self.file: BinaryIO = open(self.partial, "ab")  # noqa: SIM115
         try:
             import fcntl

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from onesfw.arguments import named, nearest
 from onesfw.data.batch import salvage
-from onesfw.data.encoding import BOOLEAN, HASHED, NUMBER, ONE_HOT, TABLE, Column, Encoding, count_features
+from onesfw.data.data_warning import warn
+from onesfw.data.encoding import BOOLEAN, HASHED, NUMBER, ONE_HOT, TABLE, Column, Encoding, as_numbers, count_features
 from onesfw.data.tables import WORDS, CsvTable, ParquetTable
 
 MOSTLY = 0.5  # of a column's first words
 LOOKED_AT = 1000
 MOST_CATEGORIES = 1_000_000
+NAMED = re.compile(r"(.*[ _.-])?(id|idx|index|uid|rowid|row|no|nr)|unnamed: 0|", re.IGNORECASE)
 
 
 def first_rows(table: CsvTable | ParquetTable) -> Any:
@@ -68,6 +73,19 @@ def is_number(word: str) -> bool:
     return True
 
 
+def is_called_identifier(name: str, values: np.ndarray) -> bool:
+    """Whether whole numbers, all different, have a name such as id."""
+    whole = values.size > 1 and np.array_equal(values, np.floor(values))
+    return whole and NAMED.fullmatch(name.strip()) is not None and np.unique(values).size == values.size
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers, or of true and false."""
+    import pyarrow as pa
+
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+
+
 def make_encoding(
     table: CsvTable | ParquetTable,
     *,
@@ -99,6 +117,13 @@ def make_encoding(
         for name in (*used, target)
     }
     target_kind = kinds.pop(target)
+    for name, kind in kinds.items():
+        column = rows.column(name)
+        if kind == NUMBER and is_numeric(column.type) and is_called_identifier(name, as_numbers(column)):
+            warn(
+                f"{table.input.name}: column {name!r} looks like an identifier; if it is one, leave it out with "
+                f"{named('drop')}"
+            )
     words = [name for name, kind in kinds.items() if kind == WORDS]
     found: dict[str, tuple[str, ...]] = {}
     if strings == ONE_HOT and words:

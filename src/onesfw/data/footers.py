@@ -104,12 +104,11 @@ def family(kind: Any) -> str:
 
 
 def metadata_of(part: Input) -> Any:
-    """Arrow's reading of a file's footer, kept for a while."""
+    """Arrow's reading of a file's footer, kept for a while where it spares another reading."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    name = (part.name, part.stamp())
-    about = kept_footers.get(name)
+    about = at_hand(part)
     if about is None:
         try:
             with pq.ParquetFile(end_of(part)) as file:
@@ -118,8 +117,20 @@ def metadata_of(part: Input) -> Any:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise damaged(part, error) from error
-        kept_footers.put(name, about, IN_MEMORY * about.serialized_size)
+        keep(part, about)
     return about
+
+
+def at_hand(part: Input) -> Any:
+    """A footer that was kept, or None."""
+    return kept_footers.get((part.name, part.stamp()))
+
+
+def keep(part: Input, about: Any) -> None:
+    """Keep a footer, but for a file that comes at once, or from this machine, with all its rows: their footers are read
+    again with the rows, and to keep many would scatter the memory that chunks of rows need."""
+    if about.num_row_groups > 1 or (part.entry is not None and part.entry.size > SMALL):
+        kept_footers.put((part.name, part.stamp()), about, IN_MEMORY * about.serialized_size)
 
 
 def damaged(part: Input, error: Exception) -> ValueError:
@@ -142,19 +153,24 @@ def end_of(part: Input) -> Any:
     return pa.BufferReader(content)
 
 
-def group_of(part: Input, about: Any, number: int) -> Any:
-    """What Arrow reads a row group from, where the footer is known: elsewhere, its bytes come by one request."""
+def group_of(part: Input, number: int) -> tuple[Any, Any]:
+    """(what Arrow reads a row group from, the footer or None where it is there too); elsewhere by one request."""
+    about = at_hand(part)
     if part.store is None or part.entry is None:
-        return part.path
-    kept = small_files.get((part.name, part.stamp()), remove=True)
-    if kept is not None:
+        return part.path, about
+    whole = small_files.get((part.name, part.stamp()), remove=True)
+    if whole is None and (about is not None or part.entry.size > SMALL):
+        about = about or metadata_of(part)
+    if whole is None and (about is None or (about.num_row_groups == 1 and part.entry.size <= AT_ONCE)):
+        whole = part.store.whole(part.entry)
+    if whole is not None:
         import pyarrow as pa
 
-        return pa.BufferReader(kept)
+        return pa.BufferReader(whole), about
     begin, end = extent(about.row_group(number))
     if not 0 <= begin < end <= part.entry.size or end - begin > AT_ONCE:
-        return part.store.open(part.entry)
-    return Window(part.store.some(part.entry, begin, end), begin, part.entry.size)
+        return part.store.open(part.entry), about
+    return Window(part.store.some(part.entry, begin, end), begin, part.entry.size), about
 
 
 def extent(group: Any) -> tuple[int, int]:

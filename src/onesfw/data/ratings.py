@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from onesfw.arguments import named, nearest
-from onesfw.data.batch import BadRows, salvage
+from onesfw.data.batch import BadRows, memory, salvage
 from onesfw.data.blocks import Input
 from onesfw.data.encoding import NUMBER, as_numbers, dictionary
 from onesfw.data.prepare import ReadOptions, open_table
 from onesfw.data.tables import WORDS, CsvTable, ParquetTable, Piece
+
+ENTRY_BYTES = 64  # of an entry in memory while a matrix is fitted to it
+WORD_BYTES = 400  # of a user or an item: its name, its number and its factors
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,12 @@ def read_ratings(
     )
     options.check()
     table = open_table(file, options)
+    if isinstance(table, CsvTable):
+        table.words_allowed = False
     wanted = {role: name for role, name in columns.items() if name is not None}
     bad = BadRows(file.name, skip_bad)
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    count, known, room = 0, 0, memory()
     for piece in whole_pieces(table, wanted):
 
         def rejected(row: int, error: Exception, piece: Piece = piece) -> None:
@@ -91,9 +97,16 @@ def read_ratings(
             return parse(piece.table(first, last), wanted, users, items, check)
 
         parts += salvage(0, piece.count, parsed, rejected)
+        count += sum(len(part[0]) for part in parts[known:])
+        known = len(parts)
+        if ENTRY_BYTES * count + WORD_BYTES * (len(users.numbers) + len(items.numbers)) > room:
+            raise ValueError(
+                f"{file.name} holds more than {count:,} ratings, which this machine's {room >> 30} GB cannot keep; "
+                "take a sample of them first"
+            )
     if not parts:
-        count = f" that can be read ({bad.count:,} bad ones were skipped)" if bad.count else ""
-        raise ValueError(f"{file.name} holds no rows{count}")
+        skipped = f" that can be read ({bad.count:,} bad ones were skipped)" if bad.count else ""
+        raise ValueError(f"{file.name} holds no rows{skipped}")
     rows, cols, values = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Ratings(
         file.name, rows, cols, values if "rating" in wanted else None, tuple(users.numbers), tuple(items.numbers),

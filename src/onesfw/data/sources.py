@@ -243,8 +243,8 @@ class BlockSource:
             )
         if self.n_features is not None and given.shape[1] != self.n_features:
             raise ValueError(f"{where} has {given.shape[1]:,} columns, and the first one {self.n_features:,}")
+        check_indices(given, where)
         matrix = scipy.sparse.csr_array(given)
-        check_indices(matrix, where)
         matrix.sum_duplicates()
         if not np.isfinite(matrix.data).all():
             raise ValueError(f"{where} holds NaN or infinite values; remove or impute them first")
@@ -263,10 +263,15 @@ def row_place(before: int, row: int) -> str:
 
 
 def check_indices(matrix: Any, where: str) -> None:
-    """Raise ValueError where a CSR matrix points outside its columns: compiled code would read there."""
+    """Raise ValueError where a CSR or CSC matrix points outside itself: compiled code, SciPy's too, would read there.
+
+    Whatever is not such a matrix passes: SciPy checks other sparse ones itself.
+    """
+    kind = getattr(matrix, "format", None)
+    if kind not in ("csr", "csc"):
+        return
     indices, indptr = matrix.indices, matrix.indptr
-    bad = indices.size and not (indices.min() >= 0 and indices.max() < matrix.shape[1])
+    size, noun = (matrix.shape[1], "columns") if kind == "csr" else (matrix.shape[0], "rows")
+    bad = indices.size and not (indices.min() >= 0 and indices.max() < size)
     if bad or (len(indptr) and (indptr[0] != 0 or indptr[-1] > indices.size or (np.diff(indptr) < 0).any())):
-        raise ValueError(
-            f"{where}: the sparse matrix is broken, its indices lie outside its {matrix.shape[1]:,} columns"
-        )
+        raise ValueError(f"{where}: the sparse matrix is broken, its indices lie outside its {size:,} {noun}")

@@ -6,7 +6,6 @@ import csv
 import io
 import math
 import os
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from onesfw.arguments import named, nearest
 from onesfw.data.batch import salvage
 from onesfw.data.blocks import Input
+from onesfw.data.columns import is_called_identifier, is_numeric
 from onesfw.data.encoding import as_numbers
 from onesfw.data.tables import OPEN, CsvTable, ParquetTable, Piece, is_number
 
@@ -31,7 +31,6 @@ MOST_BYTES = 256 << 20  # of a table, unpacked: in memory it takes about four ti
 MOST_ROWS = 5_000_000
 COUNTED = 10  # rows from which whole numbers that rise by a constant are taken for an identifier
 IDENTIFIER = "looks like an identifier"
-NAMED = re.compile(r"(.*[ _.-])?(id|idx|index|uid|rowid|row|no|nr)|unnamed: 0|", re.IGNORECASE)
 SEPARATORS = ("|", ";", ",")
 
 
@@ -355,14 +354,7 @@ def is_identifier(name: str, values: np.ndarray) -> bool:
         return False
     steps = np.diff(values)
     counted = values.size >= COUNTED and steps[0] > 0 and bool(np.all(steps == steps[0]))
-    return counted or (NAMED.fullmatch(name.strip()) is not None and np.unique(values).size == values.size)
-
-
-def is_numeric(kind: Any) -> bool:
-    """Whether an Arrow type is one of numbers, or of true and false."""
-    import pyarrow as pa
-
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return counted or is_called_identifier(name, values)
 
 
 def is_comparable(kind: Any) -> bool:

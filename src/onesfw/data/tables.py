@@ -16,7 +16,7 @@ from onesfw.arguments import named, nearest
 from onesfw.data.batch import START, BadRows, Batch, Position, joined, salvage
 from onesfw.data.blocks import Block, Input
 from onesfw.data.encoding import BOOLEAN, NUMBER, Encoding, as_numbers
-from onesfw.data.footers import damaged, group_of, metadata_of, twice
+from onesfw.data.footers import damaged, group_of, keep, twice
 from onesfw.data.store import StoreError
 
 ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
@@ -83,6 +83,7 @@ class CsvTable(WithFolders):
         self.peeked: tuple[Piece, Iterator[Piece]] | None = None
         self.headline: bytes | None = None  # as it stands there, once it was read
         self.types: dict[str, Any] | None = None  # by inference, until `settle` fixes them
+        self.words_allowed = True  # whether a column of numbers could be one of words
 
     def settle(self, kinds: dict[str, str]) -> None:
         """Read these columns, as these kinds, from now on."""
@@ -185,7 +186,8 @@ class CsvTable(WithFolders):
                     right = False
                 if not right:
                     what = f"{cell!r} is not {kind}" if cell.strip() else "a value is missing"
-                    return f"column {name!r}: {what}; name the column in {named('categorical')} if it holds words"
+                    remedy = f"; name the column in {named('categorical')} if it holds words" * self.words_allowed
+                    return f"column {name!r}: {what}{remedy}"
         return str(error).strip().splitlines()[0]
 
     def read(self, lines: list[bytes]) -> Any:
@@ -249,15 +251,16 @@ class ParquetTable(WithFolders):
         if not source.repeatable:
             raise ValueError("Parquet cannot be read from a stream; give a file")
         self.input = source
-        about = None if group is None else metadata_of(source)
         try:
-            content = source.seekable() if group is None else group_of(source, about, group)
+            content, about = (source.seekable(), None) if group is None else group_of(source, group)
             self.file = pq.ParquetFile(content, metadata=about, buffer_size=BUFFER if source.store is None else 0)
             self.own = list(self.file.schema_arrow.names)
         except StoreError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise damaged(source, error) from error
+        if group is not None and about is None:
+            keep(source, self.file.metadata)
         self.groups = None if group is None else [group]
         if len(set(self.own)) < len(self.own):
             raise ValueError(f"{source.name} has two columns {twice(self.own)!r}; rename one")

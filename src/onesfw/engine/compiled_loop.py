@@ -134,6 +134,15 @@ def one_step(
     return RunState(moved, x, estimate, memory, chosen)
 
 
+def overwritten(old: Tree, new: Tree, d: Tree, t: Array) -> Tree:
+    """`new` in the place of `old`, once d_t has been made of it.
+
+    `new` itself would do, but XLA does not see that order and keeps copies of both: a tenth of a step. t is never 0.
+    """
+    made = (jnp.ravel(jax.tree.leaves(d)[0])[0] < jnp.inf) | (t > 0)
+    return jax.tree.map(lambda before, after: jnp.where(made, after, before), old, new)
+
+
 def step_draws(objective: Objective, estimator: Estimator, keys: Keys, t: Array) -> tuple[Tree, Array]:
     """Step t's randomness: the estimator's draws, and the chance that decides on x_o."""
     return estimator.draws(objective, keys.draws, t), jax.random.uniform(jax.random.fold_in(keys.reservoir, t))
@@ -169,9 +178,10 @@ def compiled_chunk(
                 t = offset + 1 + i
                 draws, chance = jax.tree.map(lambda leaf: leaf[i], drawn)
                 sizes, rates, share = jax.tree.map(lambda leaf: leaf[t - first], (plan, rho, weight))
-                return one_step(
+                new = one_step(
                     objective, constraint, estimator, step, sign, output, state, draws, chance, sizes, rates, share, t
                 )
+                return new._replace(previous=overwritten(state.previous, new.previous, new.estimate.d, t))
 
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)

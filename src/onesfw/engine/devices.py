@@ -37,9 +37,14 @@ def each_replicate(
         return shared
     if jax.default_backend() == "cpu":
         shared = some_at_a_time(function, carries, None)
+    return shared_out(shared, carries, mesh)
+
+
+def shared_out(function: Callable[..., Tree], carries: Sequence[bool], mesh: Mesh) -> Callable[..., Tree]:
+    """A function of many replicates, of which each device is given its share."""
     specs = tuple(PartitionSpec(AXIS) if carried else PartitionSpec() for carried in carries)
     divided: Callable[..., Tree] = jax.shard_map(
-        shared, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(AXIS), check_vma=False
+        function, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(AXIS), check_vma=False
     )
     return divided
 

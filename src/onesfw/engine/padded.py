@@ -11,22 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend import core
 
+from onesfw.engine import kernel_forms
 from onesfw.trees import Array, Tree
 
+# What Triton's lowering in Pallas has: `tests/engine/test_kernel_lowering.py` lowers each.
 ELEMENTWISE = frozenset(
     """
-    abs add add_any and atan2 cbrt ceil clamp convert_element_type copy copy_p cos div eq erf exp exp2 expm1 floor
-    ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or pow rem round rsqrt
-    select_n shift_left shift_right_arithmetic shift_right_logical sign sin sqrt square stop_gradient sub tan tanh xor
+    abs acos acosh add and asin asinh atan atan2 atanh cbrt ceil clamp clz convert_element_type cos cosh div eq erf_inv
+    exp exp2 expm1 floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not
+    one_minus_square or population_count pow rem rsqrt select_n shift_left shift_right_arithmetic shift_right_logical
+    sign sin sinh sqrt square sub tan tanh xor
     """.split()  # noqa: SIM905
 )
-CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "custom_jvp_call", "custom_vjp_call")
-LARGEST = 1 << 14  # entries that a kernel keeps of one array
+CALLS = ("jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "remat2", "custom_jvp_call", "custom_vjp_call")
 
 
 class NotPaddable(Exception):
@@ -121,9 +124,14 @@ def apply(eqn: core.JaxprEqn, operands: list[Tree]) -> list[Tree]:
         long = [shape_of(operand) for operand in eqn.invars if padded_shape(shape_of(operand))]
         if any(shape != shape_of(eqn.outvars[0]) for shape in long):
             raise NotPaddable(f"{name} of different shapes")
-        result = eqn.primitive.bind(*operands, **eqn.params)
-        return list(result) if eqn.primitive.multiple_results else [result]
+        if all(isinstance(operand, np.generic) for operand in operands):  # Triton's lowering takes no such operation
+            with jax.ensure_compile_time_eval():
+                return [constant(eqn.primitive.bind(*operands, **eqn.params))]
+        return [eqn.primitive.bind(*operands, **eqn.params)]
     if name in CALLS:
+        form = WHOLE_CALLS.get(eqn.params.get("name", ""))
+        if form is not None:
+            return form(eqn, operands)
         inner = inner_of(eqn)
         return evaluate(inner.jaxpr, [constant_array(c) for c in inner.consts], operands)
     rule = RULES.get(name)
@@ -260,7 +268,39 @@ def cond(eqn: core.JaxprEqn, operands: list[Array]) -> list[Array]:
     return chosen
 
 
+def k_largest(eqn: core.JaxprEqn, operands: list[Array]) -> list[Array]:
+    """`sets.sparsity.k_largest`."""
+    return [kernel_forms.k_largest(operands[0], length(eqn), shape_of(eqn.invars[1])[0])]
+
+
+def fill_knapsack(eqn: core.JaxprEqn, operands: list[Array]) -> list[Array]:
+    """`sets.boxes.fill_knapsack`."""
+    gain, costs, budget, upper = operands
+    return [kernel_forms.fill_knapsack(gain, costs, budget, upper, length(eqn))]
+
+
+def best_group(eqn: core.JaxprEqn, operands: list[Array]) -> list[Array]:
+    """`sets.sparsity.best_group`."""
+    groups_in_all = shape_of(eqn.invars[2])[0]
+    if groups_in_all > kernel_forms.MOST_GROUPS:
+        raise NotPaddable("too many groups")
+    return [kernel_forms.best_group(operands[0], operands[1], length(eqn), groups_in_all)]
+
+
+def length(eqn: core.JaxprEqn) -> int:
+    """The true length of the vector that is an equation's first argument."""
+    shape = shape_of(eqn.invars[0])
+    if len(shape) != 1 or shape == (1,):
+        raise NotPaddable(f"{eqn.params['name']} of anything but a vector")
+    return shape[0]
+
+
 Rule = Callable[[core.JaxprEqn, list[Tree]], list[Tree]]
+WHOLE_CALLS: dict[str, Rule] = {
+    "onesfw.sets.sparsity.k_largest": k_largest,
+    "onesfw.sets.sparsity.best_group": best_group,
+    "onesfw.sets.boxes.fill_knapsack": fill_knapsack,
+}
 RULES: dict[str, Rule] = {
     "reduce_sum": reduction(jnp.sum, lambda dtype: 0),
     "reduce_max": reduction(jnp.max, lambda dtype: extreme(dtype, False)),
@@ -274,6 +314,7 @@ RULES: dict[str, Rule] = {
     "iota": iota,
     "dynamic_slice": dynamic_slice,
     "cond": cond,
-    "optimization_barrier": lambda eqn, operands: operands,
+    "add_any": lambda eqn, operands: [operands[0] + operands[1]],
+    **dict.fromkeys(("copy", "copy_p", "optimization_barrier", "stop_gradient"), lambda eqn, operands: operands),
     **dict.fromkeys(("reshape", "squeeze", "expand_dims", "transpose", "split", "concatenate"), same),
 }

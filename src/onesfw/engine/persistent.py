@@ -19,12 +19,17 @@ from jax.extend import core
 
 from onesfw import trees
 from onesfw.engine.compiled_loop import BLOCK, Keys, RunState, streams
-from onesfw.engine.padded import LARGEST, NotPaddable, evaluate, pad, padded_shape, sliced_only, unpad
+from onesfw.engine.padded import NotPaddable, evaluate, pad, padded_shape, sliced_only, unpad
 from onesfw.trees import Array, Function, HostArray, Tree
 
 DRAW_BYTES = 1 << 28  # what the draws of a block of steps may take, over all runs
 STORED_BYTES = 1 << 33  # what padded copies of the data may take
-ENTRIES_PER_WARP = 1024
+THREADS = 32  # of a warp
+MOST_WARPS = 16
+# As few warps as hold a run: each thread has some registers for itself, and fewer runs would fit beside one another.
+REGISTERS = 225  # of the 255 that a thread may have, for entries of arrays
+TEMPORARIES = 3  # arrays like x that a step needs beside its state: the row, its derivative, the vertex
+ROOM = 3 << 15  # registers for a run: half as many again as a multiprocessor has, the rest being in its cache
 
 Draws = Callable[[Tree, Keys, Array], tuple[Tree, Array]]
 """(arrays, keys, t) ↦ step t's draws, and the chance that decides on x_o"""
@@ -38,8 +43,10 @@ class Slot:
     """the true one"""
     by_run: bool
     """whether every run has its own"""
-    rows: bool = False
+    rows: bool
     """whether it stays outside, to be read a row at a time"""
+    read: bool
+    """whether the step reads it at all"""
 
 
 @dataclass(frozen=True)
@@ -92,26 +99,27 @@ def persistent_chunk(
         example = jax.eval_shape(lambda a, k: draws(a, k, jnp.int32(1)), one_run, jax.tree.map(lambda k: k[0], keys))
         if any(not jnp.issubdtype(leaf.dtype, jnp.number) for leaf in jax.tree.leaves(example)):
             raise NotPaddable("draws that are keys")
-        size = runs * max(4, trees.size_in_bytes(example))
-        block = max(1, min(BLOCK, 1 << max(0, (DRAW_BYTES // size).bit_length() - 1)))
         alone = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), state)
         schedule = (plan, rho, weight)
         here = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), schedule)
         traced = jax.make_jaxpr(lambda a, s, d, h, t: step(a, s, *d, *h, t))(
             trees.shapes(one_run), alone, example, here, jax.ShapeDtypeStruct((), jnp.int32)
         )
-        kernel = Kernel(traced, own, alone, runs, block, interpret)
+        drawn = jax.tree.leaves(example)
+        kernel = Kernel(traced, own, len(jax.tree.leaves(alone)), len(drawn), runs, interpret)
+        size = runs * max(4, trees.size_in_bytes(kernel.read_of(drawn)))
+        block = max(1, min(BLOCK, 1 << max(0, (DRAW_BYTES // size).bit_length() - 1)))
         held = kernel.held([*arrays, *traced.consts])
 
         def steps_of_block(b: Array, leaves: list[Array]) -> list[Array]:
             offset = b * block
             numbers = offset + 1 + jnp.arange(block, dtype=jnp.int32)
             of_run = jax.vmap(draws, (None, None, 0))
-            drawn = jax.vmap(of_run, (batch_axes, 0, None))(arrays, keys, numbers)
+            mine = jax.vmap(of_run, (batch_axes, 0, None))(arrays, keys, numbers)
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)
             bounds = jnp.stack([low, high, offset + 1, first])
-            return kernel(held, leaves, drawn, schedule, bounds)
+            return kernel(held, leaves, mine, schedule, bounds)
 
         leaves, structure = jax.tree.flatten(state)
         shapes = [leaf.shape[1:] for leaf in leaves]
@@ -129,27 +137,42 @@ class Kernel:
     """The steps of a block for all runs: one program of the grid is one run."""
 
     def __init__(
-        self, traced: core.ClosedJaxpr, own: list[bool], alone: RunState, runs: int, block: int, interpret: bool
+        self, traced: core.ClosedJaxpr, own: list[bool], states: int, draws: int, runs: int, interpret: bool
     ) -> None:
         jaxpr = traced.jaxpr
         inputs = [*jaxpr.invars[: len(own)], *jaxpr.constvars]
-        self.jaxpr, self.runs, self.block, self.interpret = jaxpr, runs, block, interpret
+        self.jaxpr, self.runs, self.interpret = jaxpr, runs, interpret
         self.arrays = len(own)
+        read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, core.Var)}
+        read |= {v for v in jaxpr.outvars if isinstance(v, core.Var)}
         self.slots = [
-            Slot(tuple(v.aval.shape), by_run, bool(v.aval.shape) and sliced_only(jaxpr, v))
+            Slot(tuple(v.aval.shape), by_run, bool(v.aval.shape) and sliced_only(jaxpr, v), v in read)
             for v, by_run in zip(inputs, [*own, *[False] * len(jaxpr.constvars)], strict=True)
         ]
-        self.state = [tuple(leaf.shape) for leaf in jax.tree.leaves(alone)]
-        entries = [1, *(entries_of(shape) for shape in self.state)]
-        entries += [entries_of(slot.shape) for slot in self.slots if not slot.rows]
-        if max(entries) > LARGEST:
-            raise NotPaddable("arrays too large for one block")
-        self.warps = max(1, min(16, max(entries) // ENTRIES_PER_WARP))
+        begin = self.arrays + states
+        self.drawn = [v in read for v in jaxpr.invars[begin : begin + draws]]
+        pairs = zip(jaxpr.invars[self.arrays : begin], jaxpr.outvars, strict=True)
+        moving = [before for before, after in pairs if before is not after]
+        constants = [v for v, slot in zip(inputs, self.slots, strict=True) if slot.read and not slot.rows]
+        registers = [registers_of(v) for v in (*moving, *constants)]
+        room = sum(registers) + TEMPORARIES * max(registers)
+        if room > ROOM:
+            raise NotPaddable("arrays too large for the registers of one block")
+        warps = 1
+        while warps < MOST_WARPS and room > warps * THREADS * REGISTERS:
+            warps *= 2
+        self.warps = warps
+
+    def read_of(self, drawn: list[Tree]) -> list[Tree]:
+        """Those of a step's draws that it reads."""
+        return [leaf for leaf, read in zip(drawn, self.drawn, strict=True) if read]
 
     def held(self, arrays: list[Array | HostArray]) -> list[Array]:
-        """The arrays that do not change, padded."""
+        """The arrays that the step reads and does not change, padded."""
         result = []
         for slot, array in zip(self.slots, arrays, strict=True):
+            if not slot.read:
+                continue
             if array.dtype == bool:
                 raise NotPaddable("an array of truth values")
             leading = int(slot.by_run) + int(slot.rows)
@@ -162,7 +185,7 @@ class Kernel:
         self, held: list[Array], state: list[Array], drawn: Tree, schedule: Tree, bounds: Array
     ) -> list[Array]:
         """The states after the steps that `bounds` names."""
-        drawn_leaves, schedule_leaves = jax.tree.leaves(drawn), jax.tree.leaves(schedule)
+        drawn_leaves, schedule_leaves = self.read_of(jax.tree.leaves(drawn)), jax.tree.leaves(schedule)
         shapes = [[leaf.shape[2:] for leaf in drawn_leaves], [leaf.shape[1:] for leaf in schedule_leaves]]
         draws = [pad(leaf, shape, 2) for leaf, shape in zip(drawn_leaves, shapes[0], strict=True)]
         rates = [pad(leaf, shape, 1) for leaf, shape in zip(schedule_leaves, shapes[1], strict=True)]
@@ -201,11 +224,13 @@ class Kernel:
             scalar = not padded_shape(slot.shape) and not slot.by_run
             return ref[0] if scalar else load(ref, run)
 
-        constants = [fetch(slot, ref) for slot, ref in zip(self.slots, held, strict=True)]
+        refs = iter(held)
+        constants = [fetch(slot, next(refs)) if slot.read else None for slot in self.slots]
 
         def one_step(i: Array, state: list[Tree]) -> list[Tree]:
             t = offset + i
-            drawn = [load(ref, r, i) for ref in draws]
+            loaded = iter([load(ref, r, i) for ref in draws])
+            drawn = [next(loaded) if read else None for read in self.drawn]
             here = [load(ref, t - first) for ref in rates]
             arguments = [*constants[: self.arrays], *state, *drawn, *here, t]
             return evaluate(self.jaxpr, constants[self.arrays :], arguments)
@@ -215,9 +240,9 @@ class Kernel:
             ref[(r,) + (slice(None),) * (len(ref.shape) - 1)] = value
 
 
-def entries_of(shape: tuple[int, ...]) -> int:
-    """How many entries a kernel keeps of an array."""
-    total = 1
-    for n in padded_shape(shape):
+def registers_of(var: core.Var) -> int:
+    """How many registers hold an array in a kernel."""
+    total: int = max(1, var.aval.dtype.itemsize // 4)  # type: ignore[attr-defined]
+    for n in padded_shape(var.aval.shape):  # type: ignore[attr-defined]
         total *= n
     return total

@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from onesfw import trees
 from onesfw.algorithms import CONVEX
@@ -36,7 +37,7 @@ from onesfw.engine.compiled_loop import (
     streams,
 )
 from onesfw.engine.corrected_output import Corrected, Sizes, corrected_output, snapshot_space
-from onesfw.engine.devices import each_replicate, mesh_for, shardings
+from onesfw.engine.devices import each_replicate, mesh_for, shardings, shared_out
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
 from onesfw.estimators import Estimator, OneSample
@@ -214,13 +215,19 @@ def stacked(
     return arrays, axes
 
 
-def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
-    """Trace and compile one run, or several that go together: as many keys as runs, one shape, one algorithm.
+class Gathered(NamedTuple):
+    """One run, or several of one shape and one algorithm, as arrays."""
 
-    Of several, what differs between them has an axis of runs; on several devices each takes its share of that axis.
-    """
-    run = runs[0]
-    algorithm, dtype, together = run.algorithm, trees.dtype_of(run.x0), jnp.ndim(key) > 0
+    held: Held
+    parts: Callable[[list[Array], list[Array]], tuple[Objective, ConvexSet, Estimator, Step]]
+    """what one run is made of, from the arrays that all share and its own"""
+    begin: Callable[[list[Array], list[Array], Tree], RunState]
+    start: RunState
+
+
+def gathered(runs: Sequence[Run], together: bool) -> Gathered:
+    """The arrays of one run, or of several with an axis of runs where they differ, and their states before step 1."""
+    run, dtype = runs[0], trees.dtype_of(runs[0].x0)
     _, join = split((run.objective, run.constraint, run.estimator, run.step))
     distinct = list({id(other): other for other in runs}.values())
     places = {id(other): place for place, other in enumerate(distinct)}
@@ -234,12 +241,27 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
         found: tuple[Objective, ConvexSet, Estimator, Step] = join(Held(shared, mine).merged(own))
         return found
 
-    objective, constraint, estimator, _ = parts(held.shared, [leaf[0] for leaf in held.mine])
-    block = block_length(objective, estimator, key[0] if together else key)
-
     def begin(shared: list[Array], mine: list[Array], x0: Tree) -> RunState:
         _, constraint, estimator, step = parts(shared, mine)
-        return initial(constraint, estimator, step, x0, run.steps, algorithm.output)
+        return initial(constraint, estimator, step, x0, run.steps, run.algorithm.output)
+
+    if not together:
+        return Gathered(held, parts, begin, begin(*held, run.x0))
+    points, whose = stacked([jax.tree.leaves(other.x0) for other in distinct], dtype, order)
+    x0, along = (jax.tree.unflatten(jax.tree.structure(run.x0), part) for part in (points, whose))
+    return Gathered(held, parts, begin, jax.vmap(begin, (None, 0, along), axis_size=len(runs))(*held, x0))
+
+
+def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
+    """Trace and compile one run, or several that go together: as many keys as runs, one shape, one algorithm.
+
+    Of several, what differs between them has an axis of runs; on several devices each takes its share of that axis.
+    """
+    run, together = runs[0], jnp.ndim(key) > 0
+    algorithm, cells = run.algorithm, gathered(runs, together)
+    held, parts, start = cells.held, cells.parts, cells.start
+    objective, constraint, estimator, _ = parts(held.shared, [leaf[0] for leaf in held.mine])
+    block = block_length(objective, estimator, key[0] if together else key)
 
     def chunk(
         shared: list[Array], mine: list[Array], key: Array, state: RunState, *rest: Tree
@@ -268,16 +290,9 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
     mesh = mesh_for(len(runs)) if together else None
     if together:
-        points, whose = stacked([jax.tree.leaves(other.x0) for other in distinct], dtype, order)
-        x0, along = (jax.tree.unflatten(jax.tree.structure(run.x0), part) for part in (points, whose))
-        start = jax.vmap(begin, (None, 0, along), axis_size=len(runs))(*held, x0)
         chunk, measure = each_replicate(chunk, CHUNK_AXES, mesh), each_replicate(measure, MEASURE_AXES, mesh)
         correct = each_replicate(correct, CORRECT_AXES, mesh, few_corrected(trees.size_in_bytes(run.x0)))
-    else:
-        start = begin(*held, run.x0)
-    program = None
-    if mesh is None and kernel_wanted():
-        program = kernel_program(run, parts, held, key, start, inputs)
+    program = kernel_program(run, cells, key, mesh) if kernel_wanted() else None
     kernel = "persistent" if program else "xla"
     program = program or Program(chunk, *held, key, start, one, one, *inputs, places=shardings(mesh, CHUNK_AXES))
     where = shardings(mesh, MEASURE_AXES)
@@ -289,7 +304,7 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
             correct, *held, key, start, start.previous, snapshots, Sizes(one, one, one, one, one),
             places=shardings(mesh, CORRECT_AXES),
         )  # fmt: skip
-    return Programs(held, start, program, evaluation, correction, begin, kernel)
+    return Programs(held, start, program, evaluation, correction, cells.begin, kernel)
 
 
 def few_corrected(size: int) -> int:
@@ -307,34 +322,39 @@ def kernel_wanted() -> bool:
     return choice == "persistent" or (choice == "" and jax.default_backend() == "gpu")
 
 
-def kernel_program(
-    run: Run,
-    parts: Callable[[list[Array], list[Array]], tuple[Objective, ConvexSet, Estimator, Step]],
-    held: Held,
-    key: Array,
-    start: RunState,
-    inputs: Tree,
-) -> Program | None:
-    """The chunk as one persistent kernel for all runs, or None where something in it has no such form."""
+def kernel_program(run: Run, cells: Gathered, key: Array, mesh: Mesh | None) -> Program | None:
+    """The chunk as one persistent kernel for all runs of a device, or None where something in it has no such form."""
+    try:
+        with warnings.catch_warnings():  # of JAX 0.11 about Pallas' Triton, which is no matter of the user's
+            warnings.simplefilter("ignore", DeprecationWarning)
+            chunk, *arguments = kernel_chunk(run, cells, key, jax.default_backend() != "gpu")
+            chunk = chunk if mesh is None else shared_out(chunk, CHUNK_AXES, mesh)
+            return Program(chunk, *arguments, places=shardings(mesh, CHUNK_AXES))
+    except Exception as reason:  # whatever a compiler may say: the other loop does the same steps
+        logger.debug("no persistent kernel: %s: %s", type(reason).__name__, reason)
+        return None
+
+
+def kernel_chunk(run: Run, cells: Gathered, key: Array, interpret: bool) -> tuple[Function, *tuple[Tree, ...]]:
+    """The chunk as a function with a persistent kernel in it, and arguments like those that it is called with."""
     from onesfw.engine.persistent import persistent_chunk  # Pallas takes a while to import
 
-    alone = jnp.ndim(key) == 0
-    count = len(held.shared)
-    own = [False] * count + [True] * len(held.mine)
+    count = len(cells.held.shared)
+    own = [False] * count + [True] * len(cells.held.mine)
 
     def step(arrays: list[Array], state: RunState, draws: Tree, chance: Array, *schedule: Tree) -> RunState:
-        objective, constraint, estimator, step = parts(arrays[:count], arrays[count:])
+        objective, constraint, estimator, step = cells.parts(arrays[:count], arrays[count:])
         output = run.algorithm.output
         return one_step(objective, constraint, estimator, step, run.sign, output, state, draws, chance, *schedule)
 
     def draws(arrays: list[Array], keys: Keys, t: Array) -> tuple[Tree, Array]:
-        objective, _, estimator, _ = parts(arrays[:count], arrays[count:])
+        objective, _, estimator, _ = cells.parts(arrays[:count], arrays[count:])
         return step_draws(objective, estimator, keys, t)
 
     def finite(state: RunState) -> Array:
         return trees.all_finite((run.step.point(state.step), state.estimate))
 
-    chunk = persistent_chunk(step, draws, finite, own, jax.default_backend() != "gpu")
+    chunk = persistent_chunk(step, draws, finite, own, interpret)
 
     def several(shared: list[Array], mine: list[Array], *rest: Tree) -> tuple[RunState, Array]:
         found: tuple[RunState, Array] = chunk([*shared, *mine], *rest)
@@ -346,8 +366,5 @@ def kernel_program(
         state, ends = chunk([*shared, *mine], key[None], jax.tree.map(lambda leaf: leaf[None], state), *schedule)
         return jax.tree.map(lambda leaf: leaf[0], state), ends[0]
 
-    try:
-        return Program(single if alone else several, *held, key, start, jnp.int32(1), jnp.int32(1), *inputs)
-    except Exception as reason:  # whatever a compiler may say: the other loop does the same steps
-        logger.debug("no persistent kernel: %s: %s", type(reason).__name__, reason)
-        return None
+    one, inputs = jnp.int32(1), trees.shapes(chunk_inputs(run, 1, 1)[0])
+    return single if jnp.ndim(key) == 0 else several, *cells.held, key, cells.start, one, one, *inputs

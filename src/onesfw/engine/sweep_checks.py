@@ -33,7 +33,7 @@ def checked_sets(constraints: ConvexSet | Iterable[ConvexSet]) -> list[ConvexSet
         raise ValueError("constraints must have one shape; give every set the same shape=, and arrays of one length")
     at, parameter = told_apart(sets)
     if len(sets) > 1 and parameter != "set" and not np.all(np.diff(at) > 0):
-        raise ValueError(f"constraints must be sorted by their {parameter}, each larger than the one before")
+        raise ValueError(f"constraints must rise in their {parameter}, each larger than the one before; sort them")
     return sets
 
 

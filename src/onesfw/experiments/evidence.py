@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import textwrap
 import time
 from collections.abc import Sequence
@@ -164,7 +165,7 @@ def rates(
 def places_in(folder: Path, page: Path | None) -> dict[str, Path]:
     """Where the three files go; an error where one of them cannot be written."""
     places = {"markdown": page or folder / "rates.md", "json": folder / "rates.json", "page": folder / "rates.html"}
-    if places["markdown"].resolve() in (places["json"].resolve(), places["page"].resolve()):
+    if os.path.realpath(places["markdown"]) in map(os.path.realpath, (places["json"], places["page"])):
         raise ValueError(f"markdown: {page} is where another of the three files goes; name another place")
     for path in places.values():
         check_target(path)

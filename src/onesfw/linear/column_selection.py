@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from onesfw.arguments import choose, named, nearest, number
-from onesfw.data.batch import Batch, joined
+from onesfw.data.batch import Batch, joined, memory
 from onesfw.data.columns import first_rows
 from onesfw.data.data_warning import warn_skipped
 from onesfw.data.encoding import NUMBERS, ONE_HOT, Encoding
@@ -23,10 +23,12 @@ from onesfw.linear.losses import LOSSES
 from onesfw.linear.prediction import Rows
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
 from onesfw.linear.stability import Stability, stability_selection
+from onesfw.linear.streaming import check_memory
 from onesfw.trees import HostArray
 
 FEW_VALUES = 10  # of whole numbers, up to which they are taken for classes
-MOST_BYTES = 16 << 30  # of rows, which all have to be in memory
+COPIES = 6  # of all rows in memory, at the peak: as they are read, joined, scaled, and in halves
+FEATURE_BYTES = 1_000  # of each feature: its name, and its shares at all radii
 UNDECIDED = ("0", "1")  # labels that are never looked at: all targets are read before anything is decided
 
 
@@ -126,6 +128,7 @@ def select_columns(
     if columns is not None:
         options = replace(options, drop=all_but(rows, options, tuple(columns)))
     prepared, opened = prepare(rows, options)
+    check_memory(prepared.encoding.n_features, FEATURE_BYTES)
     data, labels, loss = read_all(opened, prepared.encoding, rows.name, loss)
     warn_skipped(rows.name, opened.bad.examples, opened.bad.count)
     settings = Settings(
@@ -160,11 +163,11 @@ def read_all(
 ) -> tuple[Examples, tuple[int, ...] | None, str]:
     """(rows in memory, the classes where there are more than two, the loss)."""
     batches: list[Batch] = []
-    size = 0
+    size, room = 0, memory()
     for batch in opened.batches():
         size += batch.rows.data.nbytes + batch.rows.indices.nbytes
-        if size > MOST_BYTES:
-            raise ValueError(f"{name} takes more than {MOST_BYTES >> 30} GB in memory; take a part of its rows")
+        if COPIES * size > room:
+            raise ValueError(f"{name} takes more than {room >> 30} GB in memory, all of it; take a part of its rows")
         batches.append(batch)
     targets = np.concatenate([batch.targets for batch in batches if batch.targets is not None])
     known = targets if encoding.target_words else targets[np.isfinite(np.asarray(targets, np.float64))]

@@ -11,6 +11,8 @@ from onesfw.data.sources import check_indices
 from onesfw.linear.losses import Loss
 from onesfw.trees import HostArray, Rows
 
+LARGEST = 1e100  # squares of larger numbers, summed, may be infinite
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -90,18 +92,20 @@ def examples(
         if dense.ndim != 2:
             raise ValueError(f"rows must be a matrix, one row an example, got an array of shape {dense.shape}")
         rows = scipy.sparse.csr_array(dense)
+    check_indices(rows, "rows")
     matrix = rows.tocsr()
     if matrix.shape[1] != n_features:
         raise ValueError(f"rows must have {n_features:,} columns, got {matrix.shape[1]:,}")
     if n_features > np.iinfo(np.int32).max:
         raise ValueError(f"rows must have at most {np.iinfo(np.int32).max:,} columns; hash the features to fewer")
-    check_indices(matrix, "rows")
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     values = matrix.data if matrix.data.dtype == np.float32 else np.asarray(matrix.data, np.float64)
     if not np.isfinite(values).all():
         raise ValueError("rows must be finite: replace NaN and infinity before training")
+    if values.size and float(max(values.max(), -values.min())) > LARGEST:
+        raise ValueError(f"rows must hold no numbers beyond {LARGEST:g}: scale the columns")
     targets = check_targets(targets, matrix.shape[0], loss, labels)
     indices = np.ascontiguousarray(matrix.indices, np.int32).view(np.uint32)
     weights = check_weights(weights, matrix.shape[0])
@@ -125,6 +129,8 @@ def check_targets(targets: Rows, size: int, loss: Loss, labels: tuple[int, ...] 
         raise ValueError(f"targets must be one number for each of the {size:,} rows, got shape {targets.shape}")
     if not np.isfinite(targets).all():
         raise ValueError("targets must be finite: drop the rows without a target")
+    if size and max(targets.max(), -targets.min()) > LARGEST:
+        raise ValueError(f"targets must hold no numbers beyond {LARGEST:g}: scale them")
     if loss.classifies and labels is None and not np.isin(targets, (-1.0, 1.0)).all():
         raise ValueError(f"targets must be -1 or +1 for loss={loss.name!r}")
     if size and targets.min() < loss.least_target:

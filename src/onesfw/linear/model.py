@@ -137,8 +137,8 @@ class LinearModel(Shown):
         if rows.shape[1] != self.n_features:
             raise ValueError(f"rows must have {self.n_features:,} columns, got {rows.shape[1]:,}")
         if scipy.sparse.issparse(rows):
-            rows = scipy.sparse.csr_array(rows)
             check_indices(rows, "rows")
+            rows = scipy.sparse.csr_array(rows)
         return np.asarray(rows @ np.asarray(self.coef).T, np.float64) + self.intercept
 
     def predict(self, rows: Rows) -> HostArray:

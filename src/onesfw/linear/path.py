@@ -162,11 +162,16 @@ class RadiusPath(Shown):
 
     @classmethod
     def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
-        """The path that a file holds."""
+        """The path that a file holds, whose arrays must fit one another."""
         coefs = scipy.sparse.csr_array(
             tuple(tensors[f"coefs.{name}"] for name in ("data", "indices", "indptr")), shape=tuple(content["shape"])
         )
-        return cls(Settings(**content["settings"]), **{name: tensors[name] for name in ARRAYS}, coefs=coefs)
+        check_indices(coefs, "coefs")
+        arrays, settings = {name: tensors[name] for name in ARRAYS}, Settings(**content["settings"])
+        lengths = {len(array) for array in arrays.values()} | {coefs.shape[0]}
+        if len(lengths) > 1 or not np.isfinite(coefs.data).all() or coefs.shape[1] != settings.n_features:
+            raise ValueError("arrays")
+        return cls(settings, **arrays, coefs=coefs)
 
 
 def radius_path(
@@ -394,9 +399,8 @@ def started_at(first: ParallelLearners, settings: Settings, t0: int) -> Start:
 def split(X: Rows, y: Rows, validation: Rows, loss: str, rng: np.random.Generator) -> tuple[Examples, Examples]:
     """(training rows, validation rows), with labels turned into −1 and +1."""
     function, y = LOSSES[loss], np.asarray(y)
+    check_indices(X, "X")
     matrix = X.tocsr() if scipy.sparse.issparse(X) else np.asarray(X)
-    if scipy.sparse.issparse(X):
-        check_indices(matrix, "X")
     if matrix.ndim != 2 or y.ndim != 1 or matrix.shape[0] != len(y):
         raise ValueError(
             f"X must be a matrix with one row for each of the {y.size:,} targets, got shape {matrix.shape}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from onesfw.arguments import named
 from onesfw.data.batch import unit_rows
-from onesfw.data.data_warning import warn_skipped
+from onesfw.data.data_warning import warn, warn_skipped
 from onesfw.data.labels import Targets
 from onesfw.data.prepare import Prepared, ReadOptions, Source, check_alike, inputs_of, open_table, reopen
 from onesfw.data.sources import Blocks, RowsFrom, as_input
@@ -165,8 +165,11 @@ def predict(
 
 
 def finished(counting: Counting | None, opened: Source) -> Scores | None:
-    """The scores, where there are some; rows that were left out are told of."""
+    """The scores, where there are some; rows that were left out are told of, and targets that are all unknown."""
     warn_skipped(opened.bad.name, opened.bad.examples, opened.bad.count)
+    table = counting is not None and counting.model.encoding is not None and counting.model.encoding.columns
+    if table and counting is not None and counting.unknown and not counting.rows:  # other files have to have a target
+        warn(f"{opened.bad.name}: no row was scored, for the model knows none of the targets")
     return None if counting is None or not counting.rows else counting.scores(opened.bad.count)
 
 

@@ -140,7 +140,7 @@ class Profile:
         slopes, bends = np.empty(len(margins)), np.empty(len(margins))
         total = expand(self.code, self.delta, margins, powers, self.targets, self.weights, slopes, bends)
         if self.code == LOGISTIC:
-            total += self.weights @ np.log1p(powers)
+            total += float(self.weights @ np.log1p(powers))
         return float(total), slopes, bends
 
     def settled(self, margins: HostArray, low: float, high: float) -> float:

@@ -16,6 +16,7 @@ from onesfw.trees import HostArray
 UNEVEN = 100.0  # scales that differ by more are divided out by "auto"
 MOSTLY = 0.5  # the share of entries from which a column counts as full
 FEWEST_ENTRIES = 10  # of a column whose scale counts in the comparison
+TINY = 1e-100  # columns of smaller numbers are squared in units of their own
 LEAST_SPREAD = 1e-6  # of its size: a full column that varies less is taken for constant
 
 Scale = bool | str
@@ -35,6 +36,8 @@ def column_scales(data: Examples) -> HostArray:
     """
     width, values = data.n_features, data.values.astype(np.float64)
     places = data.indices.view(np.int32)
+    unit = units(places, values, width)
+    values /= unit[places]
     shift = np.zeros(width)  # near the mean: sums of squares of large numbers lose small spreads
     shift[places] = values
     count = np.bincount(places, minlength=width)
@@ -46,7 +49,16 @@ def column_scales(data: Examples) -> HostArray:
     second = (np.bincount(places, away**2, minlength=width) + empty * shift**2) / max(1, data.size)
     spread = np.sqrt(np.maximum(second - first**2, 0.0))
     scales = np.where(filled & (spread > LEAST_SPREAD * size), spread, size)
-    return np.where(scales > 0, scales, 1.0)
+    return np.where(scales > 0, scales, 1.0) * unit
+
+
+def units(places: HostArray, values: HostArray, width: int) -> HostArray:
+    """The largest entry of each column of tiny numbers, whose squares are 0; 1 for all others."""
+    if not values.size or np.abs(values).min() >= TINY:
+        return np.ones(width)
+    largest = np.zeros(width)
+    np.maximum.at(largest, places, np.abs(values))
+    return np.where((largest > 0) & (largest < TINY), largest, 1.0)
 
 
 def unevenness(scales: HostArray, data: Examples) -> float:

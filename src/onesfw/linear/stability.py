@@ -135,12 +135,17 @@ class Stability(Shown):
         figure, axes = axes_of(ax, (7.0, 4.2))
         stable = [j for j in self.ranked.tolist() if self.scores[j] >= self.threshold - 1e-9]
         others = [j for j in self.ranked.tolist() if j not in set(stable)]
+        marker = "o" if len(self.radii) == 1 else ""  # a line of one point would not be seen
         if others:
-            axes.plot(self.radii, self.probabilities[:, others], color=GREY, alpha=0.5, linewidth=0.6, zorder=1)
+            shares = self.probabilities[:, others]
+            axes.plot(self.radii, shares, marker=marker, color=GREY, alpha=0.5, linewidth=0.6, zorder=1)
+        if not others and not stable:
+            axes.text(0.5, 0.5, "no column was ever selected", transform=axes.transAxes, ha="center", color=GREY)
         for place, j in enumerate(stable):
             label = self.name(j) if place < MOST_SHOWN else None
             style = ("-", "--", ":", "-.")[place // 5 % 4]  # more columns than the style has colours
-            axes.plot(self.radii, self.probabilities[:, j], style, color=f"C{place % 5}", linewidth=1.6, label=label)
+            shares = self.probabilities[:, j]
+            axes.plot(self.radii, shares, style, marker=marker, color=f"C{place % 5}", linewidth=1.6, label=label)
         axes.axhline(self.threshold, color=GREY, linewidth=1, linestyle="--")
         axes.set_xlim(self.radii[0] * 0.98, self.radii[-1] * 1.02)
         if len(self.radii) > 1:
@@ -148,10 +153,10 @@ class Stability(Shown):
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("radius of the set")
         axes.set_ylabel("share of half-samples")
-        axes.set_title(self.title)
-        if stable and ax is None:
+        axes.set_title(self.title if len(stable) != 1 else f"{self.title}\n{self.name(stable[0])}")
+        if len(stable) > 1 and ax is None:
             figure.legend(loc="outside right upper")
-        elif stable:
+        elif len(stable) > 1:
             axes.legend()
         return figure
 
@@ -164,6 +169,7 @@ class Stability(Shown):
 
     def check(self) -> None:
         """Raise ValueError or TypeError where the fields of a file make no sense."""
+        super().check()
         rows, width = self.probabilities.shape
         sound = rows == len(rising(self.radii.tolist(), 1.0)) and self.probabilities.min() >= 0
         if not sound or not self.probabilities.max() <= 1 or len(self.names or range(width)) != width:
@@ -180,9 +186,7 @@ class Stability(Shown):
     def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
         """The selection that a file holds, whose fields must make sense."""
         names = content.pop("names")
-        found = cls(tensors["radii"], tensors["probabilities"], **content, names=names and tuple(names))
-        found.check()
-        return found
+        return cls(tensors["radii"], tensors["probabilities"], **content, names=names and tuple(names))
 
 
 def stability_selection(

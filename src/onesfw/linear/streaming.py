@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data import passes as kept_rows
+from onesfw.data.batch import memory
 from onesfw.data.blocks import Input
 from onesfw.data.data_warning import warn, warn_skipped
 from onesfw.data.labels import Label
@@ -37,7 +37,7 @@ from onesfw.linear.finishing import (
     stream_converged,
     warn_of_constant,
 )
-from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, Settings, evaluate
+from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, evaluate
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.model import LinearModel, Training, package_versions
 from onesfw.linear.pass_rows import Progress
@@ -253,8 +253,11 @@ def run(
             rows, options, buffer=plan.buffer, cache=place, decided=decided, skipped=record.skipped,
             digests=digests,
         )  # fmt: skip
-    settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
-    check_memory(settings, 1 if plan.radius is not None else len(FACTORS))
+    try:
+        settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
+    except ValueError as error:
+        raise (error if saves is None or decided is None else saves.damaged()) from error
+    check_memory(settings.n_features, 16 * settings.models * (1 if plan.radius is not None else len(FACTORS)))
     source = FileRows(passes, plan.key, settings)
     size, begun, before = rows.text_size(), record.all_rows, record.seconds
     with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
@@ -270,7 +273,7 @@ def run(
         try:
             learner = learner_for(settings, candidates, None if decided is None else tensors)
             sample = Sample(settings, plan.key, None if decided is None else tensors)
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, IndexError, ValueError, TypeError) as error:
             raise (error if saves is None else saves.damaged()) from error
         compiling = learner.compile(passes.prepared.encoding.dtype)
 
@@ -352,7 +355,7 @@ def run_shards(
     with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
         prepared, shards = deal(rows, options, split, plan.key, plan.buffer)
         settings = plan.settings(prepared.encoding.n_features, prepared.labels)
-        check_memory(settings, 1)
+        check_memory(settings.n_features, 16 * settings.models)
         scales = chosen_scales(shards[0].whole(settings)[0](), plan.scale)
         shards = shards if scales is None else [shard.scaled(scales) for shard in shards]
         check = rows.check if isinstance(rows, Files) else lambda: None
@@ -417,23 +420,16 @@ def kept_in(checkpoint: PathLike | None) -> Iterator[None]:
         raise StoreError(f"{error}; {remedy}") from error
 
 
-def check_memory(settings: Settings, radii: int) -> None:
-    """Raise where the model alone is larger than the machine's memory: one wrong index of a LIBSVM text does that."""
-    size, room = 16 * radii * settings.models * settings.n_features, memory()
+def check_memory(n_features: int, each: int) -> None:
+    """Raise where features of so many bytes each are more than the machine's memory: one wrong index of a LIBSVM text
+    does that."""
+    size, room = each * n_features, memory()
     if size > room:
         raise ValueError(
-            f"{named('features')}: a model of {settings.n_features:,} features takes {size >> 30:,} GB, and this "
+            f"{named('features')}: a model of {n_features:,} features takes {size >> 30:,} GB, and this "
             f"machine has {room >> 30:,}; the largest index of the file makes their number: look for a wrong one, or "
             f"give {named('features')} the right number and leave rows beyond it out with {named('skip_bad')}"
         )
-
-
-def memory() -> int:
-    """The machine's memory in bytes; no limit where the system does not tell."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return sys.maxsize
 
 
 def expected(progress: Progress, passes: int, size: int | None) -> float | None:

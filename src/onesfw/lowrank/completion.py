@@ -16,11 +16,21 @@ from onesfw.arguments import choose, named, number, whole_number
 from onesfw.engine.checkpoint import Checkpoint, digest, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.engine.keys import Key, seed_of
+from onesfw.lowrank.bias_ridge import Ridge
 from onesfw.lowrank.completion_checkpoint import Saves
 from onesfw.lowrank.completion_path import CompletionPath
-from onesfw.lowrank.corrective import Limits, Point, Stage, fit
+from onesfw.lowrank.corrective import NO_LIMIT, Limits, Point, Stage, fit
 from onesfw.lowrank.low_rank import LowRank
-from onesfw.lowrank.observed import ENTRY_LOSSES, Observed, Triplets, checked_delta, observe, triplets
+from onesfw.lowrank.observed import (
+    ENTRY_LOSSES,
+    NO_BIASES,
+    Observed,
+    Triplets,
+    checked_delta,
+    checked_ridge,
+    observe,
+    triplets,
+)
 from onesfw.lowrank.warm_path import PathState, check_radii, default_radii, fit_path, hold_out, summary, warm
 from onesfw.progress import Bar
 from onesfw.trees import HostArray, Rows
@@ -29,7 +39,6 @@ PATH_GAP = 1e-2  # of the models of a path, relative: their order is known long 
 PATH_SHARE = 0.5  # of the time limit that a path may take
 DOUBLE_BELOW = 1e-4  # a relative gap that single precision cannot show
 CHOICES = ("path", "simplest")
-RIDGE = 3.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class Plan:
     loss: str
     delta: float
     weighted: bool
-    ridge: float
+    ridge: Ridge | None
     max_rank: int
     gap_tol: float
     seed: int
@@ -57,7 +66,7 @@ class Plan:
         """What decides where a run goes, for its fingerprint."""
         return {
             "version": __version__, "loss": self.loss, "delta": f"{self.delta:.17g}", "weighted": str(self.weighted),
-            "biases": f"{self.ridge:.17g}", "max_rank": str(self.max_rank), "gap_tol": f"{self.gap_tol:.17g}",
+            "biases": str(self.ridge), "max_rank": str(self.max_rank), "gap_tol": f"{self.gap_tol:.17g}",
             "key": str(self.seed),
         }  # fmt: skip
 
@@ -75,7 +84,7 @@ def complete(
     max_rank: int | None = None,
     gap_tol: float = 1e-3,
     delta: float = 1.0,
-    ridge: float = RIDGE,
+    ridge: float | Ridge | None = None,
     key: Key = 0,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -102,7 +111,8 @@ def complete(
         gap_tol: stop when the gap is at most this times the value (for counts, above the least that any predictions
             could have). Below 1e-4 the run is in double precision.
         delta: where the Huber loss turns linear.
-        ridge: the weight of the biases' squares, in entries: a row's bias is shrunk as by so many zeros.
+        ridge: the weight of the biases' squares, in entries: a row's bias is shrunk as by so many zeros; two numbers
+            for rows and columns, one for both, None to estimate them: noise over the variance of the biases.
         key: a seed of the held-out entries and of the singular vectors' first guesses.
         progress: show a bar.
         checkpoint: a folder to save the run in; the same call goes on after a kill, to the same last bit.
@@ -113,6 +123,7 @@ def complete(
 
     Raises:
         TypeError, ValueError: where an argument is wrong, or a checkpoint belongs to another run.
+        FloatingPointError: where numbers grow beyond all bounds: a radius that is far too large.
 
     Example:
         >>> import numpy as np
@@ -139,31 +150,35 @@ def complete(
         if isinstance(radius, str):
             state = path_state(given, None, 0.1, plan, watch, saves)
             path = summary(state, plan.loss)
-            chosen = path.best_radius if radius == "path" else path.simplest_radius
+            place = path.best if radius == "path" else path.simplest
+            chosen, most = float(path.radii[place]), state.figures[place].max_rank
             assert state.best is not None
             start = warm(state.best, chosen)
         else:
-            chosen = float(radius)
+            chosen, most = float(radius), plan.max_rank
         saved = saves.fit_stage(chosen)
         data = plan.observe(given)
         watch.say("all entries", chosen)
-        limits = Limits(plan.gap_tol, plan.max_rank, stop=watch.over)
+        limits = Limits(plan.gap_tol, most, stop=watch.over)
         point, why = fit(
             data, chosen, limits, plan.seed, stage=saved or start, keep=saves.keep_fit, report=watch.report
         )
+        if not np.isfinite(point.value):
+            raise FloatingPointError("the loss is not finite")
         saves.finish()
     status = why if why != "stopped" else "interrupted" if watch.interrupted() else "time"
-    return as_model(point, data, status, plan, path, time.perf_counter() - begun)
+    return as_model(point, data, status, plan, path, time.perf_counter() - begun, most)
 
 
 def as_model(
-    point: Point, data: Observed, status: str, plan: Plan, path: CompletionPath | None, seconds: float
+    point: Point, data: Observed, status: str, plan: Plan, path: CompletionPath | None, seconds: float, most: int
 ) -> LowRank:
     """A certified point as what users are given."""
     return LowRank(
         point.P, point.Q, point.bu, point.bi, data.mean, plan.loss, point.radius, point.s, point.value, point.gap,
         status, (float(data.y.min()), float(data.y.max())), plan.delta, plan.weighted, data.n, point.steps,
-        point.rounds, seconds, path,
+        point.rounds, seconds, path, ridge=data.ridge,
+        max_rank=None if most >= NO_LIMIT else most,
     )  # fmt: skip
 
 
@@ -181,7 +196,7 @@ def radius_path(
     max_rank: int | None = None,
     gap_tol: float = PATH_GAP,
     delta: float = 1.0,
-    ridge: float = RIDGE,
+    ridge: float | Ridge | None = None,
     key: Key = 0,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -205,7 +220,7 @@ def radius_path(
         max_rank: of X; None for no limit.
         gap_tol: how exactly each model is fitted, relative.
         delta: where the Huber loss turns linear.
-        ridge: of the biases.
+        ridge: of the biases, as in `complete`.
         key: a seed.
         progress: show a bar.
         checkpoint: a folder to save the path in.
@@ -247,16 +262,21 @@ def radius_path(
 
 
 def checked_plan(
-    loss: str, delta: float, weighted: bool, biases: bool, ridge: float, max_rank: int | None, gap_tol: float, key: Key
+    loss: str,
+    delta: float,
+    weighted: bool,
+    biases: bool,
+    ridge: float | Ridge | None,
+    max_rank: int | None,
+    gap_tol: float,
+    key: Key,
 ) -> Plan:
     """The arguments that `complete` and `radius_path` share."""
     choose(loss, ENTRY_LOSSES, "loss")
-    most = 2**31 if max_rank is None else whole_number(max_rank, "max_rank", 1)
-    weight = number(ridge, "ridge", 0.0, strict=True)
+    most = NO_LIMIT if max_rank is None else whole_number(max_rank, "max_rank", 1)
+    weights = checked_ridge(ridge) if biases else NO_BIASES
     tolerance = number(gap_tol, "gap_tol", 0.0, strict=True)
-    return Plan(
-        loss, checked_delta(delta), bool(weighted), weight if biases else 0.0, most, tolerance, seed_of(key) >> 1
-    )
+    return Plan(loss, checked_delta(delta), bool(weighted), weights, most, tolerance, seed_of(key) >> 1)
 
 
 def path_state(
@@ -267,8 +287,9 @@ def path_state(
         hold_out(given, held, np.random.default_rng([plan.seed, 1])) if isinstance(held, float) else (given, held)
     )
     data = plan.observe(learnt)
+    del learnt  # as large as the data
     radii = default_radii(data) if grid is None else grid
-    limits = Limits(max(plan.gap_tol, PATH_GAP), plan.max_rank, stop=watch.path_over)
+    limits = Limits(max(plan.gap_tol, PATH_GAP), plan.max_rank, stop=watch.path_over, prove=False)
 
     def report(place: int, point: Point) -> None:
         watch.say(f"radius {place + 1}/{len(radii)}", radii[place])
@@ -284,7 +305,8 @@ def saves_in(checkpoint: str | os.PathLike[str] | None, plan: Plan, given: Tripl
     if not isinstance(checkpoint, str | os.PathLike):
         raise TypeError(f"{named('checkpoint')} must be the path of a folder, got {checkpoint!r}")
     data = digest(given.rows, given.cols, given.values, np.array(given.shape))
-    return Saves(Checkpoint(open_folder(os.fspath(checkpoint), {**plan.parts(), "values": data, "radius": radius})))
+    folder = open_folder(os.fspath(checkpoint), {**plan.parts(), "values": data, "radius": radius})
+    return Saves(Checkpoint(folder), given.shape)
 
 
 class Watch:
@@ -312,14 +334,20 @@ class Watch:
 
 @contextmanager
 def watched(progress: bool, limit: float, begun: float) -> Iterator[Watch]:
-    """A bar, the clock, and Ctrl-C as a wish to stop."""
+    """A bar, the clock, and Ctrl-C as a wish to stop; numbers that grow beyond all bounds are an error that says so."""
     columns = (TextColumn("{task.fields[note]}"), TimeElapsedColumn())
-    with catch_interrupt() as wished, Bar(bool(progress), "compiling", None, *columns) as bar:
-        yield Watch(bar, limit, begun, wished.is_set)
+    try:
+        quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # it ends in one of the errors below
+        with quiet, catch_interrupt() as wished, Bar(bool(progress), "compiling", None, *columns) as bar:
+            yield Watch(bar, limit, begun, wished.is_set)
+    except (np.linalg.LinAlgError, ArithmeticError) as error:
+        raise FloatingPointError(
+            f"numbers grew beyond all bounds ({error}): lower {named('radius')}, or scale the values"
+        ) from error
 
 
 def refined(
-    model: LowRank, given: Triplets, *, ridge: float, biases: bool, key: int, gap_tol: float = 1e-3, rounds: int = 1
+    model: LowRank, given: Triplets, *, ridge: Ridge | None, key: int, gap_tol: float = 1e-3, rounds: int = 1
 ) -> LowRank:
     """The model after some rounds on these entries, whose rows and columns may be more than it has.
 
@@ -327,7 +355,7 @@ def refined(
     """
     begun = time.perf_counter()
     data = observe(
-        given, model.loss, delta=model.delta, weighted=model.weighted, ridge=ridge if biases else 0.0,
+        given, model.loss, delta=model.delta, weighted=model.weighted, ridge=ridge,
         dtype=model.P.dtype.type, mean=model.mean,
     )  # fmt: skip
     m, n = given.shape
@@ -335,13 +363,15 @@ def refined(
         taller(model.P, m), taller(model.Q, n), taller(model.row_bias, m), taller(model.col_bias, n), model.s,
         model.radius,
     )  # fmt: skip
-    point, why = fit(data, model.radius, Limits(gap_tol, rounds=rounds), key, stage=Stage(point))
+    limits = Limits(gap_tol, NO_LIMIT if model.max_rank is None else model.max_rank, rounds)
+    point, why = fit(data, model.radius, limits, key, stage=Stage(point))
     low, high = float(data.y.min()), float(data.y.max())
     return replace(
         model, P=point.P, Q=point.Q, row_bias=point.bu, col_bias=point.bi, s=point.s, value=point.value, gap=point.gap,
         status=why, bounds=(min(low, model.bounds[0]), max(high, model.bounds[1])), entries=data.n,
         steps=model.steps + point.steps, rounds=model.rounds + point.rounds,
         seconds=model.seconds + time.perf_counter() - begun, row_labels=None, col_labels=None, test=None,
+        ridge=data.ridge,
     )  # fmt: skip
 
 

@@ -15,10 +15,10 @@ NUMBERS = ("radius", "value", "gap", "multiplier", "steps", "rounds")
 
 
 class Saves:
-    """What a run saves and goes on from; None for one that is not kept."""
+    """What a run of a matrix of that shape saves and goes on from; None for one that is not kept."""
 
-    def __init__(self, store: Checkpoint | None) -> None:
-        self.store = store
+    def __init__(self, store: Checkpoint | None, shape: tuple[int, int] = (0, 0)) -> None:
+        self.store, self.shape = store, shape
         self.path = PathState()
         self.stage: Stage | None = None
         loaded = None if store is None else store.load()
@@ -27,8 +27,24 @@ class Saves:
             try:
                 self.path = unpack_path(content["path"], tensors)
                 self.stage = unpack_stage(content["fit"], "fit.", tensors)
-            except (KeyError, TypeError, ValueError) as error:
+                self.check()
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
                 raise store.damaged() from error
+
+    def check(self) -> None:
+        """Raise ValueError where what was saved is no point of this run."""
+        stages = [stage for stage in (self.path.stage, self.stage) if stage is not None]
+        points = [point for point in (self.path.best, self.path.last) if point is not None]
+        for point in [*points, *(stage.point for stage in stages)]:
+            check_point(point, self.shape)
+        for stage in stages:
+            start = stage.start
+            if start is not None and not (start.shape in [(n,) for n in self.shape] and np.isfinite(start).all()):
+                raise ValueError("a vector")
+            if not 0 < stage.drop < 1 or np.isnan(stage.before):
+                raise ValueError("a stage")
+        if self.path.figures and not (self.path.best and self.path.last):
+            raise ValueError("a path without its points")
 
     def path_state(self) -> PathState:
         """Where the path stood."""
@@ -77,6 +93,18 @@ def unpack_point(content: Json, prefix: str, tensors: Tensors) -> Point | None:
     return Point(**{**fields, "steps": int(numbers["steps"]), "rounds": int(numbers["rounds"])})
 
 
+def check_point(point: Point, shape: tuple[int, int]) -> None:
+    """Raise ValueError where it is no point of a matrix of that shape."""
+    rank, (m, n) = point.P.shape[1], shape
+    shapes = {"P": (m, rank), "Q": (n, rank), "bu": (m,), "bi": (n,), "s": point.s.shape[:1]}
+    fits = all(getattr(point, name).shape == wanted for name, wanted in shapes.items()) and len(point.s) <= rank
+    finite = all(np.isfinite(getattr(point, name)).all() for name in FIELDS)
+    if not (fits and finite and 0 < point.radius < np.inf) or np.isnan([point.value, point.gap]).any():
+        raise ValueError("a point")
+    if not np.isfinite(point.multiplier) or min(point.steps, point.rounds) < 0:
+        raise ValueError("a point")
+
+
 def pack_stage(stage: Stage | None, prefix: str, tensors: Tensors) -> Json:
     """A stage as JSON and tensors."""
     if stage is None:
@@ -92,7 +120,8 @@ def unpack_stage(content: Json, prefix: str, tensors: Tensors) -> Stage | None:
     if content is None:
         return None
     point = unpack_point(content["point"], prefix, tensors)
-    assert point is not None
+    if point is None:
+        raise ValueError("a stage without its point")
     start = tensors[f"{prefix}start"] if content["started"] else None
     return Stage(point, start, float(content["before"]), float(content["drop"]))
 
@@ -106,6 +135,8 @@ def pack_path(state: PathState, tensors: Tensors) -> Json:
         "best": pack_point(state.best, "path.best.", tensors),
         "last": pack_point(state.last, "path.last.", tensors),
         "stage": pack_stage(state.stage, "path.stage.", tensors),
+        "first": pack_point(state.first, "path.first.", tensors),
+        "max_rank": state.max_rank,
         "entries": state.entries,
     }
 
@@ -119,5 +150,7 @@ def unpack_path(content: Json, tensors: Tensors) -> PathState:
         unpack_point(content["best"], "path.best.", tensors),
         unpack_point(content["last"], "path.last.", tensors),
         unpack_stage(content["stage"], "path.stage.", tensors),
+        unpack_point(content["first"], "path.first.", tensors),
+        int(content["max_rank"]),
         int(content["entries"]),
     )

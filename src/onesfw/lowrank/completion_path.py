@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = (
-    "radii", "value", "gap", "rank", "validation_loss", "validation_stderr", "difference_stderr", "seconds",
+    "radii", "value", "gap", "rank", "max_rank", "validation_loss", "validation_stderr", "difference_stderr", "seconds",
 )  # fmt: skip
 HEADS = ("radius", "value", "gap", "rank", "validation loss", "seconds", "")
 
@@ -33,8 +33,9 @@ class CompletionPath(Shown):
         held_out: entries that were measured on.
         radii: of the models, rising; the path ends early where larger radii only lose.
         value: F of each model.
-        gap: its Frank-Wolfe gap.
+        gap: its Frank-Wolfe gap, estimated where it is far above the tolerance.
         rank: of each model.
+        max_rank: its limit, infinite without one.
         validation_loss: the mean loss on the other entries.
         validation_stderr: its standard error.
         difference_stderr: the standard error of the difference to the best: both are measured on the same entries.
@@ -46,7 +47,7 @@ class CompletionPath(Shown):
         >>> losses, ones = np.array([0.4, 0.21, 0.2]), np.ones(3)
         >>> errors = np.array([0.02, 0.015, 0.0])
         >>> radii = np.array([1.0, 2.0, 4.0])
-        >>> path = CompletionPath("squared", 90, 10, radii, ones, ones, ones, losses, ones, errors, ones)
+        >>> path = CompletionPath("squared", 90, 10, radii, ones, ones, ones, ones, losses, ones, errors, ones)
         >>> path.best_radius, path.simplest_radius
         (4.0, 2.0)
     """
@@ -60,6 +61,7 @@ class CompletionPath(Shown):
     value: HostArray
     gap: HostArray
     rank: HostArray
+    max_rank: HostArray
     validation_loss: HostArray
     validation_stderr: HostArray
     difference_stderr: HostArray
@@ -95,10 +97,18 @@ class CompletionPath(Shown):
     def sheet(self) -> Sheet:
         """The table that is printed, and shown in a notebook."""
         marks = {self.simplest: "within one standard error", self.best: "best"}
-        columns = (self.radii, self.value, self.gap, self.rank, self.seconds)
+        columns = (self.radii, self.value, self.gap, self.rank, self.max_rank, self.seconds)
         rows = [
-            (f"{r:.4g}", f"{v:.5f}", f"{g:.1e}", f"{k:.0f}", self.shown(i), f"{s:.2f}", marks.get(i, ""))
-            for i, (r, v, g, k, s) in enumerate(zip(*columns, strict=True))
+            (
+                f"{r:.4g}",
+                f"{v:.5f}",
+                f"{g:.1e}",
+                f"{k:.0f}{', the limit' * bool(k == most)}",
+                self.shown(i),
+                f"{s:.2f}",
+                marks.get(i, ""),
+            )
+            for i, (r, v, g, k, most, s) in enumerate(zip(*columns, strict=True))
         ]
         return Sheet(self.title, HEADS, rows, words=0)
 
@@ -120,6 +130,7 @@ class CompletionPath(Shown):
         axes.set_title(f"best radius {self.best_radius:.4g}", pad=24)  # the legend stands below it
         ranks = axes.twinx()
         ranks.plot(self.radii, self.rank, "^-", color=GREY, linewidth=1, markersize=4, label="rank (right)")
+        ranks.locator_params(axis="y", integer=True)
         ranks.grid(False)
         ranks.set_ylabel("rank")
         handles = [*axes.get_legend_handles_labels()[0], *ranks.get_legend_handles_labels()[0]]

@@ -1,11 +1,11 @@
 """Frank-Wolfe atoms and, between them, conjugate gradients on the factors: minimise F over a trace-norm ball.
 
-    F(X, b) = (1/n) Σ ℓ(mean + bu_i + bi_j + X_ij, y_ij) + ridge/(2n) ‖b‖²    ‖diag(√p) X diag(√q)‖_* ≤ τ    X = P Qᵀ
+    F(X, b) = (1/n) Σ ℓ(mean + bu_i + bi_j + X_ij, y_ij) + (ρ ‖bu‖² + ρ' ‖bi‖²)/(2n)    ‖diag(√p) X diag(√q)‖_* ≤ τ
 
-‖X‖ ≤ (‖√p P‖² + ‖√q Q‖²)/2, with equality for balanced factors (Srebro, Rennie and Jaakkola 2005): the factors move
-in the Euclidean ball of radius √(2τ), where a projection is a scaling. Local minima are left by new atoms, from the
-leading singular vectors of the gradient, which also give the Frank-Wolfe gap: a bound on F − F* whatever the factors
-did.
+X = P Qᵀ, and ‖X‖ ≤ (‖√p P‖² + ‖√q Q‖²)/2, with equality for balanced factors (Srebro, Rennie and Jaakkola 2005): the
+factors move in the Euclidean ball of radius √(2τ), where a projection is a scaling. Local minima are left by new
+atoms, from the leading singular vectors of the gradient, which also give the Frank-Wolfe gap: a bound on F − F*
+whatever the factors did.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 
 from onesfw.lowrank.entry_kernels import (
     advance,
-    bias_sweep,
     gradients,
     moments,
     precondition,
@@ -35,10 +34,11 @@ from onesfw.trees import HostArray
 
 FIRST_ATOMS = 16
 FEWEST_ATOMS = 4
-SWEEPS = 5  # of the biases, before there are factors
 MOST_ROUNDS = 500
+NO_LIMIT = 2**31  # of the rank
 STEPS_A_ROUND = 20
 LEAST_STEPS = 4
+SETTLED = 0.3  # times gap_tol² and the value: a gain that ends a round, since gains fall with the square of gaps
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
@@ -81,12 +81,14 @@ class Limits:
         max_rank: of X.
         rounds: of atoms, at most.
         stop: asked after each step.
+        prove: whether a gap far above its goal is proven too, and not only estimated.
     """
 
     gap_tol: float = 1e-3
-    max_rank: int = 2**31
+    max_rank: int = NO_LIMIT
     rounds: int = MOST_ROUNDS
     stop: Callable[[], bool] = lambda: False
+    prove: bool = True
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def fit(
     stage: Stage | None = None,
     keep: Callable[[Stage], None] = lambda stage: None,
     report: Callable[[Point], None] = lambda point: None,
+    worse: Callable[[Point], bool] = lambda point: False,
 ) -> tuple[Point, str]:
     """Minimise F over the ball of that radius; the last point, certified, and why the run ended.
 
@@ -124,56 +127,69 @@ def fit(
         stage: where to start; None begins with the biases.
         keep: hears of each stage that the run can go on from.
         report: hears of each certified point.
+        worse: asked after each round; the run ends where a larger rank only does harm.
     """
-    zero = biases_alone(data, radius)
     floor = data.floor
-    least = LEAST_VALUE * (zero.value - floor)
+    least = LEAST_VALUE * (data.null[2] - floor)
     cap = min(limits.max_rank, *data.shape)
-    stage = stage or Stage(first_atoms(data, zero, cap, np.random.default_rng([key, 0])))
+    stage = stage or Stage(first_atoms(data, biases_alone(data, radius), cap, np.random.default_rng([key, 0])))
     while True:
-        point, full = descend(data, stage.point, limits.stop)
+        last = max(min(stage.before, data.null[2]) - floor, least)
+        point, full = descend(data, stage.point, limits.stop, SETTLED * limits.gap_tol**2 * last)
         P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, full)
-        point = replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1)
-        rng = np.random.default_rng([key, point.rounds])
-        goal, point, atoms = certify(data, point, stage.start, limits.gap_tol, least, rng)
-        report(point)
-        stuck = point.value > stage.before - 1e-3 * goal
+        point, slope = measured(data, replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1))
+        goal = limits.gap_tol * max(point.value - floor, least)
+        gain = stage.before - point.value
         full_rank = point.rank >= cap < min(data.shape)
         why = None
-        if point.gap <= goal:
-            why = "gap"
+        if worse(point):
+            why = "worse"
         elif limits.stop():
             why = "stopped"
-        elif (full_rank and point.value > stage.before - 0.1 * goal) or (stuck and stage.drop < 1e-9):
-            why = "rank" if full_rank else "stuck"
+        elif full_rank and gain < 0.1 * goal:
+            why = "rank"
         elif point.rounds >= limits.rounds:
             why = "rounds"
+        if full_rank and why is None:  # no atom could be let in
+            stage = replace(stage, point=point, before=point.value)
+            report(point)
+            keep(stage)
+            continue
+        rng = np.random.default_rng([key, point.rounds])
+        point, atoms = certified(data, point, slope, stage.start, goal, rng)
+        report(point)
+        stuck = gain < 1e-3 * goal
+        if point.gap <= goal:
+            why = "gap"
+        elif why is None and limits.stop():
+            why = "stopped"
+        elif why is None and stuck and stage.drop < 1e-9:
+            why = "stuck"
         if why is not None:
-            if not atoms.proven:
-                _, point, _ = certify(data, point, atoms.start, limits.gap_tol, least, rng, hurry=False)
+            if not atoms.proven and limits.prove:
+                level = max(goal, ERROR * point.gap)  # a large gap need not be known better
+                point, _ = certified(data, point, slope, atoms.start, level, rng, hurry=False)
             return point, why
         drop = stage.drop * (0.1 if stuck else 1.0)  # the new atoms were dropped again
-        grown = grow(data, point, atoms, cap)
-        stage = Stage(grown, atoms.start, point.value, drop)
+        stage = Stage(grow(data, point, atoms, cap), atoms.start, point.value, drop)
         keep(stage)
 
 
 def biases_alone(data: Observed, radius: float) -> Point:
-    """X = 0 with its best biases, nearly; their sweeps converge fast."""
-    m, n = data.shape
-    bu, bi = np.zeros(m), np.zeros(n)
-    if data.ridge:
-        for _ in range(SWEEPS):
-            bias_sweep(*data.head, data.ridge, bu, bi)
-    P, Q = padded(np.zeros((m, 1), data.y.dtype), np.zeros((n, 1), data.y.dtype))
-    point = Point(P, Q, bu, bi, np.zeros(0), radius)
-    total, _ = slopes(*data.head, P, Q, bu, bi, np.empty_like(data.y))
-    return replace(point, value=(total + penalty(data, point)) / data.n)
+    """X = 0 with its best biases, nearly."""
+    bu, bi, value = data.null
+    P, Q = padded(np.zeros((data.shape[0], 1), data.y.dtype), np.zeros((data.shape[1], 1), data.y.dtype))
+    return Point(P, Q, bu, bi, np.zeros(0), radius, value)
 
 
 def penalty(data: Observed, point: Point) -> float:
     """n times the biases' part of F."""
-    return 0.5 * data.ridge * float(point.bu @ point.bu + point.bi @ point.bi)
+    return 0.5 * ridged(data, point.bu, point.bu, point.bi, point.bi)
+
+
+def ridged(data: Observed, bu: HostArray, cu: HostArray, bi: HostArray, ci: HostArray) -> float:
+    """The products of two pairs of biases, weighted by their ridges."""
+    return data.ridge[0] * float(bu @ cu) + data.ridge[1] * float(bi @ ci)
 
 
 def first_atoms(data: Observed, zero: Point, cap: int, rng: np.random.Generator) -> Point:
@@ -215,49 +231,63 @@ def grow(data: Observed, point: Point, atoms: Triples, cap: int) -> Point:
     return point if count <= 0 else mixed(data, point, atoms, atoms.values[:count] - level, 0.5)
 
 
-def certify(
-    data: Observed,
-    point: Point,
-    start: HostArray | None,
-    gap_tol: float,
-    least: float,
-    rng: np.random.Generator,
-    hurry: bool = True,
-) -> tuple[float, Point, Triples]:
-    """The gap to be reached, value and Frank-Wolfe gap of a balanced point, and the leading atoms of its gradient.
+def with_one_more(data: Observed, point: Point, key: int) -> Point:
+    """A point with one more atom, whatever the gap says."""
+    point, slope = measured(data, point)
+    rng = np.random.default_rng([key, point.rounds])
+    atoms = leading(scaled(data, slope), 1, rng, accuracy=1e-2, proof=1.0, dtype=data.y.dtype)
+    return mixed(data, point, atoms, np.ones(1), 0.5)
 
-    The gap is max ⟨∇F, X − V⟩ over the ball, with σ_1 taken as large as its error allows, and what the biases could
-    gain at most: F is strongly convex in them. In a hurry, a gap that is far too large is not proven to be no larger.
-    """
+
+def measured(data: Observed, point: Point) -> tuple[Point, HostArray]:
+    """A point with its value and its multiplier, and the loss's slope at each entry."""
     g = np.empty_like(data.y)
     total, along = slopes(*data.head, point.P, point.Q, point.bu, point.bi, g)
-    value = (total + penalty(data, point)) / data.n
-    goal = gap_tol * max(value - data.floor, least)
-    level = -along / point.radius
+    return replace(
+        point, value=(total + penalty(data, point)) / data.n, multiplier=-along / point.radius / data.n, gap=np.inf
+    ), g
+
+
+def certified(
+    data: Observed,
+    point: Point,
+    g: HostArray,
+    start: HostArray | None,
+    goal: float,
+    rng: np.random.Generator,
+    hurry: bool = True,
+) -> tuple[Point, Triples]:
+    """The Frank-Wolfe gap of a balanced point whose slopes are g, and the leading atoms of its gradient.
+
+    The gap is max ⟨∇F, X − V⟩ over the ball, with σ_1 taken as large as its error allows, and what the biases could
+    gain at most: F is strongly convex in them. In a hurry, a gap that is far above its goal is not proven to be no
+    larger.
+    """
+    level = point.multiplier * data.n
+    along = -level * point.radius
     accuracy = float(np.clip(ERROR * goal * data.n / max(abs(along), 1e-300), 1e-9, 1e-2))
     atoms = leading(
         scaled(data, g), max(FEWEST_ATOMS, point.rank), rng,
         accuracy=accuracy, start=start, above=max(level, 0.0),
         enough=max(level, 0.0) + FAR * goal * data.n / point.radius if hurry else np.inf, dtype=data.y.dtype,
     )  # fmt: skip
-    largest = float(atoms.values[0]) * (1 + accuracy) + atoms.error
-    gap = (along + point.radius * largest) / data.n
-    if data.ridge:
+    gap = (along + point.radius * (float(atoms.values[0]) + atoms.error)) / data.n
+    if data.ridge[0]:
         gu, gi = np.empty(len(point.bu)), np.empty(len(point.bi))
         times(data.ptr, data.cols, g, np.ones(len(point.bi)), gu)
         times_transposed(data.ptr, data.cols, g, np.ones(len(point.bu)), gi)
-        gu += data.ridge * point.bu
-        gi += data.ridge * point.bi
-        gap += float(gu @ gu + gi @ gi) / (2 * data.ridge * data.n)
-    gap = min(gap, value - data.floor)  # no predictions could gain more
-    return goal, replace(point, value=value, gap=gap, multiplier=level / data.n), atoms
+        gu += data.ridge[0] * point.bu
+        gi += data.ridge[1] * point.bi
+        gap += (float(gu @ gu) / data.ridge[0] + float(gi @ gi) / data.ridge[1]) / (2 * data.n)
+    return replace(point, gap=min(gap, point.value - data.floor)), atoms  # no predictions could gain more
 
 
-def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Point, bool]:
+def descend(data: Observed, point: Point, stop: Callable[[], bool], little: float) -> tuple[Point, bool]:
     """Preconditioned conjugate gradients (Polak-Ribière) on the factors and the biases, with a search along the way.
 
     The preconditioner is the diagonal of the Gauss-Newton blocks. Where the factors fill their ball, the gradient is
-    that of the Lagrange function, with the multiplier that makes it tangential. Returns whether it was so at the end.
+    that of the Lagrange function, with the multiplier that makes it tangential. It ends where a Newton step with the
+    preconditioner would gain as little as that. Returns whether the ball was filled at the end.
     """
     n, radius = data.n, point.radius
     P, Q, bu, bi = point.P.copy(), point.Q.copy(), point.bu.copy(), point.bi.copy()
@@ -266,7 +296,8 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Poi
     gu, gi, ou, oi, du, di = (np.zeros_like(b) for b in (bu, bi, bu, bi, bu, bi))
     last = first = 0.0
     pulled, steps = False, 0
-    free = 1.0 if data.ridge else 0.0
+    row_ridge, col_ridge = data.ridge
+    free = 1.0 if row_ridge else 0.0
     columns = P.shape[1]
     while steps < STEPS_A_ROUND:
         along, bends = gradients(*data.head, P, Q, bu, bi, GP, GQ, gu, gi)
@@ -279,14 +310,14 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Poi
         scale_p, scale_q = np.maximum(scale_p, 1e-30), np.maximum(scale_q, 1e-30)
         new_p, old_p = precondition(P, GP, oP, pull * data.p, scale_p)
         new_q, old_q = precondition(Q, GQ, oQ, pull * data.q, scale_q)
-        gu, gi = free * (gu + data.ridge * bu), free * (gi + data.ridge * bi)
-        scale_u, scale_i = curvature * data.row_counts + data.ridge, curvature * data.col_counts + data.ridge
+        gu, gi = free * (gu + row_ridge * bu), free * (gi + col_ridge * bi)
+        scale_u, scale_i = curvature * data.row_counts + row_ridge, curvature * data.col_counts + col_ridge
         zu, zi = gu / np.maximum(scale_u, 1e-30), gi / np.maximum(scale_i, 1e-30)
         new = new_p + new_q + float(gu @ zu + gi @ zi)
         old = old_p + old_q + float(ou @ zu + oi @ zi)
         if not steps or (pull > 0) != pulled:
             first, pulled = new, pull > 0
-        if new <= 0.0 or (steps >= LEAST_STEPS and new < SHRINK * first):
+        if new <= 2 * n * little or (steps >= LEAST_STEPS and new < SHRINK * first):
             break
         beta = max(0.0, (new - old) / last) if steps else 0.0
         du, di = beta * du - zu, beta * di - zi
@@ -299,9 +330,10 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool]) -> tuple[Poi
         sums = moments(*data.head, P, Q, dP, dQ, bu, bi, du, di)
         crossed = weighted_dot(data.p, P, dP) + weighted_dot(data.q, Q, dQ)
         length = weighted_dot(data.p, dP, dP) + weighted_dot(data.q, dQ, dQ)
-        shares = (float(bu @ bu + bi @ bi), 2 * float(bu @ du + bi @ di), float(du @ du + di @ di))
-        a, b, c = (data.ridge * share for share in shares)
-        way = Way((size, 2 * crossed, length), (a, b, c), radius, pulled)
+        shares = (
+            ridged(data, bu, bu, bi, bi), 2 * ridged(data, bu, du, bi, di), ridged(data, du, du, di, di)
+        )  # fmt: skip
+        way = Way((size, 2 * crossed, length), shares, radius, pulled)
         t = search(sums, way)
         if data.loss.name == "poisson":
             t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), way, t)

@@ -87,6 +87,18 @@ def times_transposed(ptr: HostArray, cols: HostArray, g: HostArray, u: HostArray
             out[cols[k]] += g[k] * here
 
 
+@njit(cache=True, nogil=True, fastmath=True)
+def column_products(ptr: HostArray, cols: HostArray, g: HostArray, a: HostArray, out: HostArray) -> None:
+    """out = Gᵀ diag(a²) G, its lower half: every pair of a row's entries, which are in the order of their columns."""
+    out[:] = 0.0
+    for i in range(len(ptr) - 1):
+        weight = a[i] * a[i]
+        for k in range(ptr[i], ptr[i + 1]):
+            here, line = weight * g[k], out[cols[k]]
+            for other in range(ptr[i], k + 1):
+                line[cols[other]] += here * g[other]
+
+
 @njit(cache=True, nogil=True)
 def bend(loss: int, delta: float, m: float, y: float) -> float:
     """The curvature of a parabola that touches ℓ at m and lies above it everywhere; for counts, nearby."""
@@ -260,29 +272,34 @@ def towards(
 
 @njit(cache=True, nogil=True)
 def bias_sweep(
-    ptr: HostArray, cols: HostArray, y: HostArray, loss: int, delta: float, mean: float, ridge: float,
+    ptr: HostArray, cols: HostArray, y: HostArray, loss: int, delta: float, mean: float, ridge: tuple[float, float],
     bu: HostArray, bi: HostArray,
-) -> None:  # fmt: skip
-    """One Newton-like step of every row's bias, then of every column's; for the squared loss, to the minimum."""
-    slopes, weights = ridge * bu, np.full(len(bu), ridge)
+) -> tuple[HostArray, HostArray, float]:  # fmt: skip
+    """One Newton-like step of every row's bias, then of every column's; for the squared loss, to the minimum.
+
+    Returns the curvatures, the ridge's included, and Σ ℓ between the two.
+    """
+    slopes, rows = ridge[0] * bu, np.full(len(bu), ridge[0])
     for s in range(len(ptr) - 1):
         i = s % len(bu)
         for k in range(ptr[s], ptr[s + 1]):
             m = mean + bu[i] + bi[cols[k]]
             slopes[i] += derivative(loss, delta, m, y[k])
-            weights[i] += bend(loss, delta, m, y[k])
+            rows[i] += bend(loss, delta, m, y[k])
     for i in range(len(bu)):
-        bu[i] -= slopes[i] / weights[i]
-    total, weights = ridge * bi, np.full(len(bi), ridge)
+        bu[i] -= slopes[i] / rows[i]
+    slopes, columns, total = ridge[1] * bi, np.full(len(bi), ridge[1]), 0.0
     for s in range(len(ptr) - 1):
         i = s % len(bu)
         for k in range(ptr[s], ptr[s + 1]):
             j = cols[k]
             m = mean + bu[i] + bi[j]
-            total[j] += derivative(loss, delta, m, y[k])
-            weights[j] += bend(loss, delta, m, y[k])
+            slopes[j] += derivative(loss, delta, m, y[k])
+            columns[j] += bend(loss, delta, m, y[k])
+            total += value(loss, delta, m, y[k])
     for j in range(len(bi)):
-        bi[j] -= total[j] / weights[j]
+        bi[j] -= slopes[j] / columns[j]
+    return rows, columns, total
 
 
 @njit(cache=True, nogil=True, fastmath=True)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from scipy.special import expit
 
-from onesfw.arguments import named, whole_number
+from onesfw.arguments import named, number, whole_number
 from onesfw.data.labels import Label
 from onesfw.files import Tensors
 from onesfw.linear.losses import LOSSES
@@ -31,7 +31,7 @@ OWN = "own"
 ARRAYS = ("P", "Q", "row_bias", "col_bias", "s")
 ENDINGS = {
     "gap": "the gap fell below gap_tol",
-    "rank": "the rank is at its limit, and more steps gain nothing; raise max_rank for a smaller gap",
+    "rank": "the rank is at its limit; the gap counts what any rank could gain on the entries that were learnt",
     "stuck": "rounding keeps the gap where it is",
     "rounds": "all rounds of atoms were done",
     "time": "the time limit was reached; raise time_limit for a smaller gap",
@@ -56,7 +56,7 @@ class LowRank(Shown):
         loss: "squared", "huber", "logistic" or "poisson"; "own" for a function of the user's, whose m are the values.
         radius: of the trace-norm ball that X lies in.
         s: the singular values of X in the weighted norm, falling; they sum to the norm.
-        value: F: the mean loss on the entries that were learnt, and the biases' ridge.
+        value: F: the mean loss on the entries that were learnt, and the biases' ridges.
         gap: F is at most so far above its minimum over the ball; None where it was not measured.
         status: why the run ended: "gap", "rank", "stuck", "rounds", "time", "interrupted" or "loop".
         bounds: the least and the largest value that were learnt; predictions are kept between them.
@@ -70,6 +70,8 @@ class LowRank(Shown):
         row_labels: what rows are called, where that is not their number.
         col_labels: what columns are called.
         test: how good it was on other entries.
+        ridge: the weights of the rows' and the columns' biases in F; 0 without biases.
+        max_rank: the limit of the rank that was given, or that the path chose; None without one.
 
     Example:
         >>> import numpy as np
@@ -104,6 +106,8 @@ class LowRank(Shown):
     row_labels: tuple[Label, ...] | None = field(default=None, repr=False)
     col_labels: tuple[Label, ...] | None = field(default=None, repr=False)
     test: EntryScores | None = None
+    ridge: tuple[float, float] = (0.0, 0.0)
+    max_rank: int | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -235,7 +239,7 @@ class LowRank(Shown):
         """Names and figures, a line each."""
         lines = [
             ("entries", f"{self.entries:,}"),
-            ("rank", f"{self.rank}"),
+            ("rank", f"{self.rank}, the limit" if self.rank == self.max_rank else f"{self.rank}"),
             ("norm", f"{self.norm:.4g} of {self.radius:.4g}"),
             ("value", f"{self.value:.6g}"),
             ("gap", "not measured" if self.gap is None else f"{self.gap:.2g}"),
@@ -277,11 +281,12 @@ class LowRank(Shown):
         numbers = {
             name: getattr(self, name)
             for name in ("mean", "loss", "radius", "value", "gap", "status", "delta", "weighted", "entries", "steps",
-                         "rounds", "seconds")
+                         "rounds", "seconds", "max_rank")
         }  # fmt: skip
         content = {
             **numbers,
             "bounds": [None if not np.isfinite(b) else float(b) for b in self.bounds],
+            "ridge": list(self.ridge),
             "path": None if self.path is None else self.path.pack_into(tensors, "path."),
             "row_labels": None if self.row_labels is None else list(self.row_labels),
             "col_labels": None if self.col_labels is None else list(self.col_labels),
@@ -327,10 +332,14 @@ def decode(content: dict[str, Json], tensors: Tensors) -> dict[str, Json]:
     if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in arrays.values()):
         raise ValueError("factors must be finite numbers")
     content = dict(content)
+    for name in ("mean", "radius", "value", "delta", "gap"):
+        if name != "gap" or content[name] is not None:
+            content[name] = number(content[name], name, -np.inf)
     if content["loss"] not in (*ENTRY_LOSSES, OWN) or content["status"] not in ENDINGS:
         raise ValueError("an unknown loss or status")
     low, high = content.pop("bounds")
     path, test = content.pop("path"), content.pop("test")
+    ridge = content.pop("ridge")
     labels = {name: content.pop(name) for name in ("row_labels", "col_labels")}
     for name, size in (("row_labels", m), ("col_labels", n)):
         if labels[name] is not None and len(labels[name]) != size:
@@ -343,4 +352,5 @@ def decode(content: dict[str, Json], tensors: Tensors) -> dict[str, Json]:
         "row_labels": None if labels["row_labels"] is None else tuple(labels["row_labels"]),
         "col_labels": None if labels["col_labels"] is None else tuple(labels["col_labels"]),
         "test": None if test is None else EntryScores(**test),
+        "ridge": (float(ridge[0]), float(ridge[1])),
     }

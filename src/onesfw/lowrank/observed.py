@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse
 
 from onesfw.arguments import choose, named, number, whole_number
+from onesfw.data.sources import check_indices
 from onesfw.linear.losses import LOSSES, Loss, best_shift
-from onesfw.lowrank.entry_kernels import counts, merge, place
+from onesfw.lowrank.bias_ridge import Ridge, estimated_ridge
+from onesfw.lowrank.entry_kernels import bias_sweep, counts, merge, place, slopes
 from onesfw.trees import HostArray, Rows
 
 ENTRY_LOSSES = ("squared", "huber", "logistic", "poisson")
@@ -18,6 +21,8 @@ FARTHEST = 20.0  # a mean on the scale of log odds or log rates: all signs alike
 LARGEST = 1e100  # squares of larger numbers, summed, may be infinite
 TILE = 16_384  # columns whose factors stay in the cache
 FEWEST_IN_TILE = 2  # entries for each row of each tile: below, the rows cost more than the cache gains
+NO_BIASES = (0.0, 0.0)
+SWEEPS = 5  # of the biases, before there are factors: they converge fast
 MOST_LINES = 2**31 - 1  # rows and columns are numbered in 32 bits
 
 
@@ -51,6 +56,7 @@ def triplets(
             raise TypeError(
                 f"{named('rows')} is a sparse matrix, which holds the columns and values too; give it alone"
             )
+        check_indices(rows, named("rows"))
         matrix = scipy.sparse.coo_array(rows)
         (i, j), numbers, found = matrix.coords, matrix.data, matrix.shape
         shape = found if shape is None else shape
@@ -138,8 +144,8 @@ class Observed:
     loss: Loss
     delta: float
     mean: float
-    ridge: float
-    """Of the biases; 0 where there are none."""
+    ridge: Ridge
+    """Of the rows' and of the columns' biases; 0 where there are none."""
     p: HostArray
     q: HostArray
     row_counts: HostArray
@@ -155,7 +161,18 @@ class Observed:
         """The arguments that every kernel begins with."""
         return self.ptr, self.cols, self.y, self.loss.code, self.delta, self.mean
 
-    @property
+    @cached_property
+    def null(self) -> tuple[HostArray, HostArray, float]:
+        """X = 0 with its best biases, nearly: those of rows, of columns, and F."""
+        bu, bi = np.zeros(self.shape[0]), np.zeros(self.shape[1])
+        for _ in range(SWEEPS if self.ridge[0] else 0):
+            bias_sweep(*self.head, self.ridge, bu, bi)
+        P, Q = (np.zeros((size, 1), self.y.dtype) for size in self.shape)
+        total, _ = slopes(*self.head, P, Q, bu, bi, np.empty_like(self.y))
+        shrunk = self.ridge[0] * float(bu @ bu) + self.ridge[1] * float(bi @ bi)
+        return bu, bi, (total + 0.5 * shrunk) / self.n
+
+    @cached_property
     def floor(self) -> float:
         """The least mean loss that any predictions could have."""
         if self.loss.name != "poisson":
@@ -170,11 +187,13 @@ def observe(
     *,
     delta: float = 1.0,
     weighted: bool = True,
-    ridge: float = 3.0,
+    ridge: Ridge | None = None,
     dtype: type = np.float32,
     mean: float | None = None,
 ) -> Observed:
     """Triplets in the order of the kernels; entries that were given twice count once, with their mean.
+
+    A ridge of None is estimated; (0, 0) leaves the biases out.
 
     Raises:
         ValueError: where an entry was given with both signs, for the logistic loss.
@@ -194,13 +213,21 @@ def observe(
         if function.classifies and not np.isin(y, (-1, 1)).all():
             raise ValueError(f"{named('values')} holds an entry with both signs; keep one of them")
     if mean is None:
-        mean = central(function, delta, y) if ridge else 0.0
+        mean = 0.0 if ridge == NO_BIASES else central(function, delta, y)
     row_counts = np.diff(ptr).reshape(-1, m).sum(0).astype(np.float64)
     col_counts = np.bincount(cols, minlength=n).astype(np.float64)
-    p, q = np.full(m, 1.0 / m), np.full(n, 1.0 / n)
-    if weighted:
-        p, q = SMOOTH * p + (1 - SMOOTH) * row_counts / kept, SMOOTH * q + (1 - SMOOTH) * col_counts / kept
-    return Observed(ptr, cols, y, given.shape, function, delta, mean, ridge, p, q, row_counts, col_counts)
+    p, q = norm_weights(row_counts, col_counts, weighted)
+    found = Observed(ptr, cols, y, given.shape, function, delta, mean, ridge or NO_BIASES, p, q, row_counts, col_counts)
+    return replace(found, ridge=estimated_ridge(found)) if ridge is None else found
+
+
+def norm_weights(row_counts: HostArray, col_counts: HostArray, weighted: bool) -> tuple[HostArray, HostArray]:
+    """p and q of the norm, from the entries in each row and column."""
+    pair = []
+    for entries in (row_counts, col_counts):
+        even = np.full(len(entries), 1.0 / len(entries))
+        pair.append(SMOOTH * even + (1 - SMOOTH) * entries / entries.sum() if weighted else even)
+    return pair[0], pair[1]
 
 
 def central(loss: Loss, delta: float, y: HostArray) -> float:
@@ -216,3 +243,13 @@ def central(loss: Loss, delta: float, y: HostArray) -> float:
 def checked_delta(delta: object) -> float:
     """Where the Huber loss turns linear."""
     return number(delta, "delta", 0.0, strict=True)
+
+
+def checked_ridge(ridge: object) -> Ridge | None:
+    """The weights of the rows' and the columns' biases: one number for both, two, or None to estimate them."""
+    if ridge is None:
+        return None
+    both = tuple(ridge) if isinstance(ridge, tuple | list) else (ridge, ridge)
+    if len(both) != 2:
+        raise ValueError(f"{named('ridge')} must be one number, or two for rows and columns, got {ridge!r}")
+    return number(both[0], "ridge", 0.0, strict=True), number(both[1], "ridge", 0.0, strict=True)

@@ -16,7 +16,8 @@ from onesfw.data.data_warning import DataWarning
 from onesfw.data.ratings import Ratings, Words, read_ratings
 from onesfw.engine.keys import Key
 from onesfw.files import check_target, whole_file
-from onesfw.lowrank.completion import RIDGE, complete
+from onesfw.lowrank.bias_ridge import Ridge
+from onesfw.lowrank.completion import complete
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import ENTRY_LOSSES, check_values
 from onesfw.trees import HostArray
@@ -148,7 +149,7 @@ def complete_file(
     max_rank: int | None = None,
     gap_tol: float = 1e-3,
     delta: float = 1.0,
-    ridge: float = RIDGE,
+    ridge: float | Ridge | None = None,
     key: Key = 0,
     progress: bool = False,
     checkpoint: PathLike | None = None,
@@ -167,7 +168,7 @@ def complete_file(
         max_rank: of the matrix; None for no limit.
         gap_tol: relative to the value.
         delta: where the Huber loss turns linear.
-        ridge: of the biases.
+        ridge: of the biases; None estimates it.
         key: a seed.
         progress: show a bar.
         checkpoint: a folder to save the run in.

@@ -1,4 +1,6 @@
-"""Leading singular triples of diag(a) G diag(b), G sparse: Golub-Kahan bidiagonalisation with reorthogonalisation."""
+"""Leading singular triples of diag(a) G diag(b), G sparse: Golub-Kahan bidiagonalisation with reorthogonalisation.
+
+Where G has few columns, GᵀG is formed, and the triples are exact."""
 
 from __future__ import annotations
 
@@ -7,13 +9,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from onesfw.lowrank.entry_kernels import times, times_transposed
+from onesfw.lowrank.entry_kernels import column_products, times, times_transposed
 from onesfw.trees import DType, HostArray
 
 MOST_STEPS = 300
 FIRST_CHECK, EVERY, SHARE = 8, 3, 8  # steps until the first look, and between looks: 3, or an eighth of those done
 BLOCK = 32  # vectors that are made room for at once
 HURRY = 3  # steps for each vector that is asked for: good enough for atoms, if not for a bound
+MOST_COLUMNS = 256  # of a matrix whose columns are multiplied with one another
+PRODUCTS = 10  # for each vector that is asked for: what a bidiagonalisation takes at least
 TINY = 1e-300
 
 
@@ -47,6 +51,34 @@ class Scaled:
         out *= self.outside
         self.products += 1
 
+    def is_narrow(self, count: int) -> bool:
+        """Whether products of columns are cheaper than the steps for so many vectors."""
+        if self.wide or len(self.inside) > MOST_COLUMNS or len(self.ptr) != len(self.outside) + 1:
+            return False
+        pairs = float(np.square(np.diff(self.ptr), dtype=np.float64).sum()) / 2
+        return pairs <= PRODUCTS * count * len(self.g)
+
+    def exact_triples(self, count: int, above: float, dtype: DType | type) -> Triples:
+        """From the eigenvectors of the products of columns."""
+        products = np.empty((len(self.inside), len(self.inside)))
+        column_products(self.ptr, self.cols, self.g, self.outside, products)
+        squares, vectors = np.linalg.eigh(products * np.outer(self.inside, self.inside), "L")
+        values = np.sqrt(np.maximum(squares[::-1][:count], 0.0))
+        return self.triples(values, vectors[:, ::-1][:, :count], above, 1e-12 * float(values[0]), True, dtype)
+
+    def triples(
+        self, values: HostArray, shorter: HostArray, above: float, error: float, proven: bool, dtype: DType | type
+    ) -> Triples:
+        """With the vectors of the longer side, of the values that are larger than `above`."""
+        wanted = max(1, int((values > above).sum()))
+        longer, x = np.zeros((len(self.outside), wanted), dtype), np.empty(len(self.outside))
+        for place in range(wanted):
+            self.forward(shorter[:, place], x)
+            longer[:, place] = x / max(float(np.linalg.norm(x)), TINY)
+        first, short = shorter[:, 0].astype(np.float64), shorter[:, :wanted].astype(dtype, copy=False)
+        left, right = (short, longer) if self.wide else (longer, short)
+        return Triples(values, left, right, first, error, proven)
+
     def back(self, w: HostArray, out: HostArray) -> None:
         """From the longer side to the shorter one."""
         (times if self.wide else times_transposed)(self.ptr, self.cols, self.g, self.outside * w, out)
@@ -70,16 +102,20 @@ def leading(
 
     Only the vectors of the shorter side are kept. It stops when the leading value's estimated error is below the
     relative `accuracy`, and the value has not risen by more than that while the number of steps grew by the factor
-    `proof`: near the optimum the active values coincide, and a warm start hides others. It stops sooner, unproven,
+    `proof`: near the optimum the active values coincide, and a warm start hides others. The error that it states
+    holds the accuracy too. It stops sooner, unproven,
     where the leading value exceeds `enough`.
     """
     short, long = len(operator.inside), len(operator.outside)
+    if operator.is_narrow(count):
+        return operator.exact_triples(count, above, dtype)
     v = rng.standard_normal(short)
     v /= np.linalg.norm(v)
     if start is not None:
         v = start / np.linalg.norm(start) + 0.3 * v
         v /= np.linalg.norm(v)
     most = min(MOST_STEPS, short)
+    noise = max(1e-10, 10 * float(np.finfo(dtype).eps))  # what is smaller is the rounding of the basis
     basis = np.empty((min(BLOCK, most), short), dtype)
     x, w, y = np.empty(long), np.zeros(long), np.empty(short)
     diagonal: list[float] = []
@@ -108,14 +144,14 @@ def leading(
         beta = size
         diagonal.append(alpha)
         beside.append(beta)
-        exhausted = beta <= 1e-10 * max(diagonal)
+        exhausted = min(alpha, beta) <= noise * max(diagonal)
         last = done == most or exhausted
         if last or done >= look:
             look = done + max(EVERY, done // SHARE)
             values, right = bidiagonal_triples(diagonal, beside, 2)
             rest = beta * alpha * abs(float(right[-1, 0])) / max(float(values[0]), TINY)
             apart = float(values[0] - values[1]) if done > 1 else float(values[0])
-            error = 0.0 if exhausted else rest * rest / apart if rest < apart else rest
+            error = min(beta, rest) if exhausted else rest * rest / apart if rest < apart else rest
             if error > accuracy * values[0]:
                 claim = -1.0
             elif claim < 0 or values[0] > claim * (1 + accuracy):
@@ -128,17 +164,9 @@ def leading(
         if last:
             break
         v = y / beta
-    count = min(count, done)
-    values, right = bidiagonal_triples(diagonal, beside, count)
-    shorter = basis[:done].T @ right.astype(dtype)
-    wanted = max(1, int((values > above).sum()))
-    longer = np.zeros((long, wanted), dtype)
-    for place in range(wanted):
-        operator.forward(shorter[:, place], x)
-        longer[:, place] = x / max(float(np.linalg.norm(x)), TINY)
-    first = shorter[:, 0].astype(np.float64)
-    left, right = (shorter[:, :wanted], longer) if operator.wide else (longer, shorter[:, :wanted])
-    return Triples(values, left, right, first, error, proven)
+    values, right = bidiagonal_triples(diagonal, beside, min(count, done))
+    slack = 0.0 if exhausted else accuracy * float(values[0])
+    return operator.triples(values, basis[:done].T @ right.astype(dtype), above, error + slack, proven, dtype)
 
 
 def bidiagonal_triples(diagonal: list[float], beside: list[float], count: int) -> tuple[HostArray, HostArray]:

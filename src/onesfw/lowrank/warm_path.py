@@ -11,15 +11,16 @@ import numpy as np
 
 from onesfw.arguments import named, number
 from onesfw.lowrank.completion_path import CompletionPath
-from onesfw.lowrank.corrective import FULL, Limits, Point, Stage, biases_alone, fit
+from onesfw.lowrank.corrective import FULL, NO_LIMIT, Limits, Point, Stage, biases_alone, fit, with_one_more
 from onesfw.lowrank.entry_kernels import margins_at, slopes
 from onesfw.lowrank.entry_scores import standard_error
 from onesfw.lowrank.observed import Observed, Triplets
 from onesfw.trees import HostArray
 
-SMALLEST, LARGEST, GRID = 0.08, 4.0, 20  # of the spread of what the biases leave, and how many radii
+SMALLEST, LARGEST, GRID = 0.02, 4.0, 20  # of the spread of what the biases leave, and how many radii
 MOST_HELD_OUT = 200_000  # more entries tell no better which radius is best
 FEWEST = 10  # entries that can be parted in two
+HARM, HELP = 2.0, 1.0  # standard errors: how much worse a larger rank must be to be refused, and better to be taken
 PATIENCE, WORSE = 3, 1.003  # radii in a row without a new best, and how much worse the last one is: then the path ends
 
 
@@ -30,6 +31,7 @@ class Figures(NamedTuple):
     value: float
     gap: float
     rank: int
+    max_rank: int
     loss: float
     stderr: float
     seconds: float
@@ -46,6 +48,9 @@ class PathState:
     last: Point | None = None
     stage: Stage | None = None
     """Of the radius that is being fitted."""
+    first: Point | None = None
+    """The first round of that radius, before atoms were let in."""
+    max_rank: int = NO_LIMIT
     entries: int = 0
 
     @property
@@ -55,8 +60,10 @@ class PathState:
 
     @property
     def ended(self) -> bool:
-        """Whether larger radii only lose."""
+        """Whether larger radii only lose, or change nothing: the last model did not fill its ball."""
         losses = [entry.loss for entry in self.figures]
+        if self.last is not None and self.last.s.sum() < FULL * self.last.radius:
+            return True
         if len(losses) <= PATIENCE:
             return False
         best = min(losses)
@@ -114,10 +121,15 @@ def fit_path(
     keep: Callable[[PathState], None],
     report: Callable[[int, Point], None],
 ) -> PathState:
-    """Fit the radii that are left, until larger ones only lose or the run is to stop; at least one is fitted."""
+    """Fit the radii that are left, until larger ones only lose or the run is to stop; at least one is fitted.
+
+    A radius begins with the factors of the one before, whose loss on the held-out entries is compared with that after
+    atoms were let in: where these do harm, the rank is limited to what it was, and grows by one where that helps. The
+    norm shrinks strong and weak singular values alike; a limit lets the strong ones grow without the noise.
+    """
     state.entries = data.n
-    low, high = float(data.y.min()), float(data.y.max())
-    targets = held.values.astype(np.float64)
+    state.max_rank = min(state.max_rank, limits.max_rank)
+    judge = Judge(data, held)
     while len(state.figures) < len(radii) and not state.ended and not (state.figures and limits.stop()):
         place = len(state.figures)
         radius = radii[place]
@@ -131,25 +143,74 @@ def fit_path(
         def reported(point: Point, place: int = place) -> None:
             report(place, point)
 
-        point, why = fit(data, radius, limits, seed, stage=start, keep=kept, report=reported)
-        if why == "stopped" and state.figures:
+        def worse(point: Point) -> bool:
+            if state.first is None:
+                state.first = point
+            return point.rank > state.first.rank and judge.apart(point, state.first) > HARM
+
+        limited = replace(limits, max_rank=state.max_rank)
+        point, why = fit(data, radius, limited, seed, stage=start, keep=kept, report=reported, worse=worse)
+        if why == "worse":
+            assert state.first is not None
+            state.max_rank, state.stage = state.first.rank, Stage(state.first)
+            continue
+        if state.max_rank < limits.max_rank:
+            point = widest(data, judge, point, limits, seed, reported)
+            state.max_rank = max(state.max_rank, point.rank)
+        if limits.stop() and state.figures:
             break  # half a model would be compared with whole ones
-        margins = np.empty(len(held))
-        margins_at(held.rows, held.cols, data.mean, point.P, point.Q, point.bu, point.bi, margins)
-        if data.loss.name in ("squared", "huber"):
-            margins = np.clip(margins, low, high)
-        losses = data.loss.value(margins, targets, data.delta)
-        seconds = time.perf_counter() - begun
+        losses = judge.losses(point)
         entry = Figures(
-            radius, point.value, point.gap, point.rank, float(losses.mean()), standard_error(losses), seconds
-        )
+            radius, point.value, point.gap, point.rank, state.max_rank, float(losses.mean()), standard_error(losses),
+            time.perf_counter() - begun,
+        )  # fmt: skip
         state.figures.append(entry)
         state.losses.append(losses.astype(np.float32))
-        state.last, state.stage = point, None
+        state.last, state.stage, state.first = point, None, None
         if state.best_place == place:
             state.best = point
         keep(state)
     return state
+
+
+def widest(
+    data: Observed, judge: Judge, point: Point, limits: Limits, seed: int, report: Callable[[Point], None]
+) -> Point:
+    """A model of limited rank with one atom more, and again, as long as the held-out entries are the better for it."""
+    while point.rank < limits.max_rank and not limits.stop():
+        grown = with_one_more(data, point, seed)
+        most = replace(limits, max_rank=point.rank + 1)
+
+        def worse(wider: Point, than: Point = point) -> bool:
+            return judge.apart(wider, than) > HARM
+
+        wider, _ = fit(data, point.radius, most, seed, stage=Stage(grown), report=report, worse=worse)
+        if wider.rank <= point.rank or judge.apart(wider, point) > -HELP:
+            break
+        point = wider
+    return point
+
+
+class Judge:
+    """Models on the held-out entries."""
+
+    def __init__(self, data: Observed, held: Triplets) -> None:
+        self.data, self.held = data, held
+        self.bounds = (float(data.y.min()), float(data.y.max()))
+        self.targets = held.values.astype(np.float64)
+
+    def losses(self, point: Point) -> HostArray:
+        """Of every entry."""
+        margins = np.empty(len(self.held))
+        margins_at(self.held.rows, self.held.cols, self.data.mean, point.P, point.Q, point.bu, point.bi, margins)
+        if self.data.loss.name in ("squared", "huber"):
+            margins = np.clip(margins, *self.bounds)
+        return self.data.loss.value(margins, self.targets, self.data.delta)
+
+    def apart(self, point: Point, than: Point) -> float:
+        """How much more a model loses than another, in standard errors of the difference."""
+        apart = self.losses(point) - self.losses(than)
+        return float(apart.mean()) / max(standard_error(apart), 1e-300)
 
 
 def summary(state: PathState, loss: str) -> CompletionPath:
@@ -157,5 +218,8 @@ def summary(state: PathState, loss: str) -> CompletionPath:
     best = state.losses[state.best_place].astype(np.float64)
     apart = np.array([standard_error(losses - best) for losses in state.losses])
     columns = [np.array(column, np.float64) for column in zip(*state.figures, strict=True)]
-    radii, value, gap, rank, losses, stderr, seconds = columns
-    return CompletionPath(loss, state.entries, len(best), radii, value, gap, rank, losses, stderr, apart, seconds)
+    radii, value, gap, rank, max_rank, losses, stderr, seconds = columns
+    max_rank[max_rank >= NO_LIMIT] = np.inf
+    return CompletionPath(
+        loss, state.entries, len(best), radii, value, gap, rank, max_rank, losses, stderr, apart, seconds
+    )

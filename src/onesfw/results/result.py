@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -172,6 +172,11 @@ class Result(Shown):
     def unpack(cls, content: dict[str, Json], tensors: Tensors) -> Self:
         """The result that a file holds."""
         return cls(**result_file.unpack_result(content, tensors))
+
+    def check(self) -> None:
+        """Raise where the fields of a file do not fit; x may be any tree, and its rank would take long."""
+        point = np.zeros(1 if self.replicates is None else (self.replicates, 1))
+        str(replace(self, x=point, x_last=point))
 
     def as_dict(self) -> dict[str, Jsonable]:
         """Everything, x and the trace included, as JSON has it: what was not measured, or is not finite, is None.

@@ -163,12 +163,18 @@ class Shown(abc.ABC):
         """
         content, tensors = read_tensors(path, *cls.file_kind)
         try:
-            return cls.unpack(content, tensors)
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError, RecursionError) as error:
+            found = cls.unpack(content, tensors)
+            found.check()
+            return found
+        except Exception as error:  # forged fields may raise anything
             noun = cls.file_kind.noun
             raise ValueError(
                 f"{path} is not a saved {noun} of this version of onesfw: its fields do not fit"
             ) from error
+
+    def check(self) -> None:
+        """Raise where the fields of a file do not fit, which a right checksum does not say: what cannot be printed."""
+        str(self)
 
     def __str__(self) -> str:
         return lines(self.sheet())

@@ -145,7 +145,9 @@ class Sweep(Shown):
     def sheet(self) -> Sheet:
         """The table that is printed, and shown in a notebook: a line a set."""
         _, folds, seeds = self.value.shape
-        title = f"{self.constraint}, {len(self.at)} sets × {folds} choices of rows × {seeds} seeds: {self.algorithm}"
+        counts = ((len(self.at), "set", "sets"), (folds, "choice", "choices"), (seeds, "seed", "seeds"))
+        sets, choices, several_seeds = (f"{count:,} {one if count == 1 else many}" for count, one, many in counts)
+        title = f"{self.constraint}, {sets} × {choices} of rows × {several_seeds}: {self.algorithm}"
         validated = not np.isnan(self.validation).all()
         heads = (self.parameter, "value", "largest gap", *(["validation"] if validated else []), "")
         notes = {}
@@ -164,7 +166,7 @@ class Sweep(Shown):
     def ended(self) -> str:
         """How many runs did not do all their steps, and why, in a line; and the time."""
         counts = {status: int(np.sum(self.status == place)) for place, status in enumerate(STATUSES)}
-        lines = [f"{count:,} runs: {status}" for status, count in counts.items() if count]
+        lines = [f"{count:,} {'run' if count == 1 else 'runs'}: {status}" for status, count in counts.items() if count]
         return "\n".join([*lines, f"{self.seconds:.2f} seconds"])
 
     def draw(self, ax: Axes | None = None) -> Figure:
@@ -181,6 +183,8 @@ class Sweep(Shown):
             runs = self.value.reshape(len(self.at), -1)
             low, high = np.quantile(runs, [0.1, 0.9], axis=1)
             axes.fill_between(self.at, low, high, color=VERMILION, alpha=0.15, linewidth=0)
+            if len(self.at) == 1:  # a band has no width
+                axes.vlines(self.at, low, high, color=VERMILION, alpha=0.4)
             axes.plot(self.at, runs.mean(1), "s--", color=VERMILION, label="rows learnt, middle 80 % of the runs")
         if self.at.min() > 0 and self.at.max() > LOG_FROM * self.at.min():
             log_radii(axes)
@@ -223,6 +227,7 @@ class Sweep(Shown):
         fields: dict[str, Json] = {name: tensors[name] for name in (*MEASURES, "status", "at", "steps")}
         found = cls(x=x, **fields, **content)
         places = found.status.min() >= 0 and found.status.max() < len(STATUSES)
-        if found.value.ndim != 3 or len(found.at) != len(found.value) or not places:
+        shapes = {getattr(found, name).shape for name in (*MEASURES, "status", "steps")}
+        if len(shapes) > 1 or found.value.ndim != 3 or len(found.at) != len(found.value) or not places:
             raise ValueError("shapes")
         return found

@@ -14,6 +14,7 @@ from jax import lax
 from onesfw import trees
 from onesfw.sets.base import ConvexSet, VectorSet, known
 from onesfw.sets.parameters import Parameter, Shape, as_shape, finite, is_number, matched, numbers, positive, within
+from onesfw.sets.whole_calls import whole_call
 from onesfw.trees import Array, Tree
 
 
@@ -213,6 +214,7 @@ class Knapsack(VectorSet):
         return math.sqrt(float(np.sum(upper * taken)))
 
 
+@whole_call
 def fill_knapsack(gain: Array, costs: Array, budget: Array, upper: Array) -> Array:
     """argmax of ⟨gain, x⟩ over {0 ≤ x ≤ upper, costs · x ≤ budget}."""
     wanted, free = gain > 0, costs <= 0

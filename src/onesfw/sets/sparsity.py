@@ -14,8 +14,22 @@ from jax import lax
 from onesfw.sets.base import CentredSet
 from onesfw.sets.boxes import project_knapsack
 from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
-from onesfw.sets.simplices import one_hot_at_max, project_simplex
+from onesfw.sets.simplices import project_simplex
+from onesfw.sets.whole_calls import whole_call
 from onesfw.trees import Array, HostArray
+
+
+@whole_call
+def k_largest(values: Array, like: Array) -> Array:
+    """Which are the k largest of values ≥ 0, ties to the lowest index; k is the length of `like`."""
+    _, chosen = lax.top_k(values, like.size)
+    return jnp.zeros(values.shape, bool).at[chosen].set(True)
+
+
+@whole_call
+def best_group(terms: Array, groups: Array, zeros: Array) -> Array:
+    """Which coordinates lie in the group with the largest sum of terms ≥ 0, the first of equals; a zero a group."""
+    return jnp.argmax(zeros.at[groups].add(terms)) == groups
 
 
 class KSparse(CentredSet):
@@ -56,8 +70,7 @@ class KSparse(CentredSet):
         vertex = jnp.where(d > 0, -self.bound, self.bound)
         if self.k >= d.size:
             return vertex
-        _, chosen = lax.top_k(jnp.abs(d), self.k)
-        return jnp.zeros_like(d).at[chosen].set(vertex[chosen])
+        return jnp.where(k_largest(jnp.abs(d), jnp.zeros(self.k)), vertex, 0.0)
 
     def contains_vector(self, x: Array, tol: float) -> Array:
         size = jnp.abs(x)
@@ -144,10 +157,8 @@ class GroupBall(CentredSet):
     def lmo_vector(self, d: Array) -> Array:
         largest = jnp.max(jnp.abs(d))
         d = d / jnp.where(largest > 0, largest, 1.0)
-        dual = self.norms(d) if self.norm == "l2" else self.sum(jnp.abs(d))
-        filled = self.sum(jnp.ones_like(d)) > 0
-        chosen = one_hot_at_max(jnp.where(filled, dual, -1.0), jnp.ones_like(dual))
-        here = chosen[self.groups]
+        terms = jnp.square(d) if self.norm == "l2" else jnp.abs(d)
+        here = best_group(terms, self.groups, jnp.zeros(self.count, d.dtype)).astype(d.dtype)
         if self.norm == "linf":
             return self.bound * here * jnp.where(d > 0, -1.0, 1.0)
         # In the zero direction the chosen group's constant vector stands in for d.

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from onesfw.data.sources import check_indices
 from onesfw.linear.constraints import CLASSES, CONSTRAINTS
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.losses import LOSSES
@@ -128,6 +129,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneSFWClassifier:
         """Train on the rows of X, dense or sparse, with labels of any kind."""
         self._validate_params()
+        check_indices(X, "X")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.classes_ = np.unique(y)
@@ -162,6 +164,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
             raise ValueError("partial_fit goes without constraint='trace', whose gradient needs all rows; use fit")
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all labels at once; give partial_fit a dict of weights")
+        check_indices(X, "X")
         first = not hasattr(self, "_learners")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_classification_targets(y)

@@ -13,10 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onesfw.lowrank.completion import CHOICES, RIDGE, complete, refined
+from onesfw.data.sources import check_indices
+from onesfw.lowrank.completion import CHOICES, complete, refined
+from onesfw.lowrank.entry_stream import EntryStream
 from onesfw.lowrank.line_labels import LineLabels
 from onesfw.lowrank.low_rank import LowRank
-from onesfw.lowrank.observed import ENTRY_LOSSES, Triplets, check_values
+from onesfw.lowrank.observed import ENTRY_LOSSES, NO_BIASES, Triplets, check_values, checked_ridge
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -35,10 +37,12 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         epsilon: where the Huber loss turns linear.
         weighted: let rows and columns count in the norm by their entries.
         biases: learn one number for each user and item too.
-        ridge: the weight of the biases' squares, in entries.
+        ridge: the weight of the biases' squares, in entries; two for users and items, None to estimate them.
         max_rank: of the matrix; None for no limit.
         tol: stop when the Frank-Wolfe gap is at most tol times the value.
-        memory: the entries that `partial_fit` keeps, the latest ones.
+        stream: what `partial_fit` does: "corrected" for a round of corrected factors and atoms on the entries that it
+            keeps, "one_sfw" for one 1-SFW step on the new entries alone, which are forgotten but for their slopes.
+        memory: the entries, or slopes of entries, that `partial_fit` keeps, the latest ones.
         random_state: the seed of the held-out entries.
         verbose: show a progress bar.
 
@@ -71,9 +75,10 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         "epsilon": [POSITIVE],
         "weighted": ["boolean"],
         "biases": ["boolean"],
-        "ridge": [POSITIVE],
+        "ridge": [POSITIVE, tuple, None],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [POSITIVE],
+        "stream": [StrOptions({"corrected", "one_sfw"})],
         "memory": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -89,9 +94,10 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         epsilon: float = 1.35,
         weighted: bool = True,
         biases: bool = True,
-        ridge: float = RIDGE,
+        ridge: float | tuple[float, float] | None = None,
         max_rank: int | None = None,
         tol: float = 1e-3,
+        stream: str = "corrected",
         memory: int = 1_000_000,
         random_state: Any = None,
         verbose: bool | int = False,
@@ -104,6 +110,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         self.ridge = ridge
         self.max_rank = max_rank
         self.tol = tol
+        self.stream = stream
         self.memory = memory
         self.random_state = random_state
         self.verbose = verbose
@@ -116,7 +123,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
             y: their values; None for a sparse matrix.
         """
         self._validate_params()
-        for name in ("_users", "_items", "_kept", "model_"):
+        for name in ("_users", "_items", "_kept", "_stream", "model_"):
             if hasattr(self, name):
                 delattr(self, name)
         given = self._entries(X, y)
@@ -124,17 +131,20 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         self._adopt(
             complete(
                 given.rows, given.cols, given.values, given.shape, radius=self.radius, loss=self.loss,
-                delta=float(self.epsilon), weighted=self.weighted, biases=self.biases, ridge=float(self.ridge),
+                delta=float(self.epsilon), weighted=self.weighted, biases=self.biases, ridge=self.ridge,
                 max_rank=self.max_rank, gap_tol=float(self.tol), key=self._seed(), progress=bool(self.verbose),
             )
         )  # fmt: skip
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> MatrixCompletion:
-        """Go on with more entries: `fit` at the first call, then a round of atoms and corrected factors each.
+        """Go on with more entries: `fit` at the first call, then a round or a step of what `stream` says.
 
-        New users and items may come; an entry that comes again replaces what was known of it. The latest `memory`
-        entries are kept, and learnt from; the radius stays that of the first call.
+        New users and items may come; the radius and the limit of the rank stay those of the first call. With
+        "corrected" the latest `memory` entries are kept and learnt from, and an entry that comes again replaces what
+        was known of it: while they fit, it predicts better. With "one_sfw" no entry is kept, a call costs the slopes
+        that are kept and (users + items) · rank, and `objective_` is the loss of the new entries before they were
+        learnt; there is no gap.
 
         Args:
             X: one (user, item) a row, or a scipy sparse matrix.
@@ -144,8 +154,17 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
             return self.fit(X, y)
         self._validate_params()
         given = self._entries(X, y)
+        if self.stream == "one_sfw":
+            stream = getattr(self, "_stream", None) or EntryStream.after(self.model_, self._kept)
+            self._stream = stream.step(given, int(self.memory), self._seed())
+            self._kept = self._stream.d  # where values were seen, for `recommend`
+            self._adopt(self._stream.model)
+            return self
+        if hasattr(self, "_stream"):
+            raise ValueError("stream was 'one_sfw', which keeps no entries; call fit before stream='corrected'")
         self._kept = latest(self._kept, given, int(self.memory))
-        self._adopt(refined(self.model_, self._kept, ridge=float(self.ridge), biases=self.biases, key=self._seed()))
+        ridge = checked_ridge(self.ridge) if self.biases else NO_BIASES
+        self._adopt(refined(self.model_, self._kept, ridge=ridge, key=self._seed()))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -160,7 +179,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R² of the predictions; for the logistic loss, the share of right signs."""
         if scipy.sparse.issparse(X):
-            y = scipy.sparse.coo_array(X).data
+            y = entries_of(X).data
         if self.loss == "logistic":
             return float(accuracy_score(np.asarray(y) > 0, self._margins(X) > 0, sample_weight=sample_weight))
         return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
@@ -194,7 +213,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         if scipy.sparse.issparse(X):
             if y is not None:
                 raise ValueError("y goes without a sparse X, which holds the values itself")
-            matrix = scipy.sparse.coo_array(X)
+            matrix = entries_of(X)
             users, items, values = matrix.coords[0], matrix.coords[1], np.asarray(matrix.data)
         else:
             if y is None:
@@ -216,10 +235,16 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if scipy.sparse.issparse(X):
-            users, items = scipy.sparse.coo_array(X).coords
+            users, items = entries_of(X).coords
         else:
             users, items = pairs(X)
         return self.model_.margins_of_codes(self._users.find(users), self._items.find(items))
+
+
+def entries_of(X: Any) -> scipy.sparse.coo_array:
+    """The stored entries of a sparse matrix."""
+    check_indices(X, "X")
+    return scipy.sparse.coo_array(X)
 
 
 def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:

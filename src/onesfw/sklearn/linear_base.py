@@ -84,9 +84,8 @@ class LinearOneSFW(BaseEstimator):
     def _margins(self, X: Any) -> np.ndarray:
         """⟨a, x⟩ + intercept, one column a model."""
         check_is_fitted(self)
+        check_indices(X, "X")
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        if scipy.sparse.issparse(X):
-            check_indices(X, "X")
         return safe_sparse_dot(X, np.atleast_2d(self.coef_).T, dense_output=True) + self.intercept_
 
     def _in_units(self, coefs: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from onesfw.data.sources import check_indices
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.losses import LOSSES
 from onesfw.sklearn.linear_base import LinearOneSFW
@@ -116,6 +117,7 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneSFWRegressor:
         """Train on the rows of X, dense or sparse."""
         self._validate_params()
+        check_indices(X, "X")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True)
         self._train(self._examples(X, y, sample_weight))
         return self
@@ -123,6 +125,7 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneSFWRegressor:
         """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit."""
         self._validate_params()
+        check_indices(X, "X")
         first = not hasattr(self, "_learners")
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, reset=first

@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onesfw.data.sources import check_indices
 from onesfw.submodular.base import Function
 from onesfw.submodular.facility import FacilityLocation, similarities
 from onesfw.submodular.features import FeatureBased
@@ -36,7 +37,20 @@ SHARED: dict[str, list[Any]] = {
 }
 
 
-class SubmodularSelector(SelectorMixin, BaseEstimator):
+class ColumnSelector(SelectorMixin):
+    """What selects columns of X, which may be sparse."""
+
+    def transform(self, X: Any) -> Any:
+        """X without the columns that were not selected.
+
+        Args:
+            X: rows, dense or sparse.
+        """
+        check_indices(X, "X")
+        return super().transform(X)
+
+
+class SubmodularSelector(ColumnSelector, BaseEstimator):
     """Select the columns of X that represent all of them best, by `onesfw.select`.
 
     With "facility-location" every column is served by its most similar chosen one, similarity being |correlation|;

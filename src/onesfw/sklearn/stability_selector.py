@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onesfw.data.sources import check_indices
 from onesfw.linear.column_selection import loss_for
 from onesfw.linear.constraints import CLASSES, constraint_name
 from onesfw.linear.defaults import ANYWHERE
@@ -25,13 +25,14 @@ from onesfw.linear.learner import Settings
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.scaling import chosen_scales, divided
 from onesfw.linear.stability import SETS, Stability, stability_selection
+from onesfw.sklearn.selector import ColumnSelector
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-class StabilitySelector(SelectorMixin, BaseEstimator):
+class StabilitySelector(ColumnSelector, BaseEstimator):
     """Select the columns that l1 models of most half-samples have (Meinshausen and Bühlmann 2010).
 
     Half of the rows, then the other half, a model of each at rising radii; and again for other halves (the
@@ -157,6 +158,7 @@ class StabilitySelector(SelectorMixin, BaseEstimator):
             y: numbers, or labels of any kind.
         """
         self._validate_params()
+        check_indices(X, "X")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=4)
         self.loss_ = loss_for(y) if self.loss is None else self.loss
         data, labels = targets_for(X, y, self.loss_)
