@@ -259,7 +259,7 @@ def run(
         raise (error if saves is None or decided is None else saves.damaged()) from error
     check_memory(settings.n_features, 16 * settings.models * (1 if plan.radius is not None else len(FACTORS)))
     source = FileRows(passes, plan.key, settings)
-    size, begun, before = rows.text_size(), record.all_rows, record.seconds
+    size = rows.text_size()
     with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
         if saved is None:
             first = source.first_rows(interrupted.is_set)
@@ -278,8 +278,7 @@ def run(
         compiling = learner.compile(passes.prepared.encoding.dtype)
 
         def report(now: Progress) -> None:
-            rate = (now.all_rows - begun) / max(1e-9, now.seconds - before)
-            bar.report(now.sweep, now.all_rows, rate, now.loss / now.rows, expected(now, plan.passes, size))
+            bar.report(now.sweep, now.all_rows, now.loss / now.rows, expected(now, plan.passes, size))
 
         finished = learn_passes(
             Learning(learner, source, sample, record), source, record, passes=plan.passes, stop=interrupted.is_set,
