@@ -47,7 +47,7 @@ class NoteColumn(TextColumn):
 
 
 class FittedProgress(Progress):
-    """Rich's display of a label, a bar and further columns; where they do not fit some are left out, and none is cut."""
+    """Rich's display of a label, a bar and further columns: those that do not fit are left out, and none is cut."""
 
     def __init__(self, *columns: ProgressColumn, console: Console, disable: bool) -> None:
         self.terminal = console
