@@ -1,6 +1,7 @@
 """one_sfw(oracle="lazy") on sets whose oracle is dear: calls and error beside those of the oracle at every step.
 
     python benchmarks/lazy_oracle.py [Birkhoff] [Polytope] [NuclearBall] [SpectralBall] [--steps 4000] [--seeds 2]
+        [--schedules tuned,auto]
 
 F(x) = ½‖x − y‖² with noise in its gradient: (1 + w/2)(x − y) + σz entry by entry, w signs and z normal. Birkhoff:
 50 × 50, the optimum a mean of five permutations. Polytope: 500 variables between −2 and 2 under 60 inequalities, 30 of
@@ -86,11 +87,12 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", default=list(PROBLEMS))
     parser.add_argument("--steps", type=int, default=4_000)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--schedules", default="tuned,auto")
     asked = parser.parse_args()
     for name in asked.sets:
         constraint, target, p, sigma = PROBLEMS[name](np.random.default_rng(1))
         objective, best = noisy(target, sigma), np.sum((p - target) ** 2) / 2
-        for schedule in ("tuned", "auto"):
+        for schedule in asked.schedules.split(","):
             errors, calls = {}, {}
             for oracle in ("exact", "lazy"):
                 begun = time.process_time()

@@ -17,7 +17,8 @@ from onesfw.linear import LOSSES, Settings, evaluate, examples, train
 from onesfw.linear.defaults import ANYWHERE
 from onesfw.sklearn import OneSFWClassifier, OneSFWRegressor
 
-INSTANCES = 4
+INSTANCES = 40
+LONG, LONG_INSTANCES = 60_000, 8
 
 
 def digits() -> None:
@@ -71,9 +72,10 @@ def newsgroups() -> None:
         )
 
 
-def badly_scaled(rng: np.random.Generator, counts: bool) -> tuple[Any, Any]:
+def badly_scaled(rng: np.random.Generator, counts: bool, rows: int | None = None) -> tuple[Any, Any]:
     """Columns of standard deviations from 0.009 to 3,814, heavy tails among them; a target that few of them explain."""
-    rows, columns = int(rng.integers(100, 2_000)), int(rng.integers(3, 60))
+    drawn, columns = int(rng.integers(100, 2_000)), int(rng.integers(3, 60))
+    rows = rows or drawn
     Z = rng.standard_t(rng.choice([3, 5, 100]), size=(rows, columns))
     Z[:, rng.random(columns) < 0.3] **= 2
     scales = np.exp(rng.uniform(np.log(0.009), np.log(3_814), columns))
@@ -109,6 +111,21 @@ def constants() -> None:
         )
 
 
+def long_streams() -> None:
+    """The same for streams of more rows than are kept of them."""
+    for loss in ("poisson", "huber", "squared"):
+        ratios = []
+        for seed in range(LONG_INSTANCES):
+            X, y = badly_scaled(np.random.default_rng([seed, 2]), loss == "poisson", LONG)
+            data = examples(X, y, None, X.shape[1], LOSSES[loss])
+            blocks = ((X[i : i + 1_000], y[i : i + 1_000]) for i in range(0, LONG, 1_000))
+            streamed = train(blocks, loss=loss, features=X.shape[1], buffer=100)
+            constant = evaluate(Settings(X.shape[1], loss, intercept=ANYWHERE), data, np.zeros(X.shape[1])).value[0]
+            lost = LOSSES[loss].value(streamed.margins(X), y).mean() - constant
+            ratios.append(lost / (constant - least_loss(loss, y)) + 1)
+        print(f"   {loss} on {len(ratios)} streams of {LONG:,} such rows: at most {max(ratios):.3f}", flush=True)
+
+
 def least_loss(loss: str, y: np.ndarray) -> float:
     """What the targets allow at least."""
     return float(np.mean(y - np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0))) if loss == "poisson" else 0.0
@@ -119,4 +136,5 @@ def defaults() -> None:
     digits()
     breast_cancer()
     constants()
+    long_streams()
     newsgroups()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,8 +19,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Column
+from rich.table import Column, Table
 from rich.text import Text
+
+WIDEST = 10_000
+LONGEST_BAR, SHORTEST_BAR = 40, 8
 
 
 class RateColumn(ProgressColumn):
@@ -34,13 +39,48 @@ class RateColumn(ProgressColumn):
         return Text(f"{speed:>12,.0f} {self.unit}/s", style="progress.data.speed")
 
 
+class NoteColumn(TextColumn):
+    """A word or two, or the figures of the moment."""
+
+    def __init__(self) -> None:
+        super().__init__("{task.fields[note]}")
+
+
+class FittedProgress(Progress):
+    """Rich's display of a label, a bar and further columns: those that do not fit are left out, and none is cut."""
+
+    def __init__(self, *columns: ProgressColumn, console: Console, disable: bool) -> None:
+        self.terminal = console
+        super().__init__(*columns, console=console, disable=disable)
+
+    def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
+        """The columns that fit: the bar shrinks, then goes, then the last columns; the label and the note stay."""
+        tasks, columns = list(tasks), self.columns
+        _, bar, *others = columns
+        wide = self.terminal.options.update(width=WIDEST)
+        try:
+            for dropped in [bar, *(column for column in reversed(others) if not isinstance(column, NoteColumn)), None]:
+                table = super().make_tasks_table(tasks)
+                give = LONGEST_BAR - SHORTEST_BAR if bar in self.columns else 0
+                if Measurement.get(self.terminal, wide, table).maximum - give <= self.terminal.width:
+                    break
+                self.columns = tuple(column for column in self.columns if column is not dropped)
+        finally:
+            self.columns = columns
+        return table
+
+
 class Bar:
-    """A label, a bar and further columns, shown between `with` and its end; silent when `show` is false."""
+    """A label, a bar and further columns, shown between `with` and its end; silent when `show` is false.
+
+    On a narrow terminal the bar is left out first, then the columns from the last on, but for the note.
+    """
 
     def __init__(self, show: bool, label: str, total: float | None, *columns: ProgressColumn, note: str = "") -> None:
         self.lock = threading.Lock()
-        self.bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), *columns, console=Console(stderr=True), disable=not show
+        bar = BarColumn(None, table_column=Column(max_width=LONGEST_BAR))
+        self.bar = FittedProgress(
+            TextColumn("{task.description}"), bar, *columns, console=Console(stderr=True), disable=not show
         )
         self.task = self.bar.add_task(label, total=total, note=note)
 
@@ -76,10 +116,10 @@ class ProgressBar(Bar):
 
     def __init__(self, total: int, show: bool, label: str = "steps", unit: str = "steps") -> None:
         columns = (
-            MofNCompleteColumn(),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
             RateColumn(unit),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
+            NoteColumn(),
         )
         super().__init__(show, label, total, *columns, note="compiling")
 
@@ -97,7 +137,13 @@ class RunsBar(Bar):
 
     def __init__(self, total: int, show: bool) -> None:
         self.begun = 0
-        super().__init__(show, "preparing", total, MofNCompleteColumn(), TimeElapsedColumn())
+        super().__init__(
+            show,
+            "preparing",
+            total,
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(Column(no_wrap=True)),
+        )
 
     def begin(self, problem: str, method: str) -> None:
         """Say what is running now; what began before is done."""
@@ -119,16 +165,17 @@ class PassesBar(Bar):
         self.passes = passes
         columns = (
             TextColumn("{task.completed:,.0f} rows"),
-            TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
+            RateColumn("rows"),
+            NoteColumn(),
+            TimeElapsedColumn(Column(no_wrap=True)),
         )
         super().__init__(show, "compiling", None, *columns)
 
     def say(self, text: str) -> None:
         """Show what follows the passes."""
-        self.update(description=f"pass {self.passes}/{self.passes}, then {text}")
+        self.update(description=f"pass {self.passes}/{self.passes}, then {text}", note="")
 
-    def report(self, sweep: int, rows: int, rate: float, loss: float, total: float | None) -> None:
+    def report(self, sweep: int, rows: int, loss: float, total: float | None) -> None:
         """The state after a chunk: the pass from 0 on, the rows of all passes, and the loss of this pass's rows."""
         # In the first pass each row's loss is taken before the row is learnt: an honest estimate on unseen rows.
         name = "loss on unseen rows" if sweep == 0 else "loss"
@@ -136,5 +183,5 @@ class PassesBar(Bar):
             description=f"pass {sweep + 1}/{self.passes}",
             completed=rows,
             total=total,
-            note=f"{rate:>11,.0f} rows/s  {name} {loss:.5f}",
+            note=f"{name} {loss:.5f}",
         )

@@ -196,8 +196,9 @@ def test_forged_saves_are_refused_by_name(name, tmp_path):
     assert "refused" in outcomes, name
 
 
-def test_a_training_of_one_radius_that_goes_on_with_several_is_refused(tmp_path):
-    """Found by the fuzzer: a KeyError of what the comparison of radii saves."""
+@pytest.mark.parametrize("changed", ["radii", "labels", "zero_based"])
+def test_a_training_that_goes_on_as_another_is_refused(changed, tmp_path):
+    """Found by the fuzzer: several radii instead of the one, labels of a regression, a flag that is none."""
     import random
 
     from onesfw.engine.checkpoint import FORMAT, VERSION
@@ -206,6 +207,13 @@ def test_a_training_of_one_radius_that_goes_on_with_several_is_refused(tmp_path)
     reader = BY_NAME["forged training"]
     reader.make(random.Random(0), tmp_path)
     content, tensors = read_tensors(reader.damaged, FORMAT, VERSION, "checkpoint")
-    write_tensors(tmp_path / "made", FORMAT, VERSION, content | {"radii": [1.0, 2.0]}, tensors)
+    prepared = content["prepared"]
+    if changed == "radii":
+        content["radii"] = [1.0, 2.0]
+    elif changed == "labels":
+        prepared["labels"] = [0, 1, 2]
+    else:
+        prepared["encoding"]["zero_based"] = [1]
+    write_tensors(tmp_path / "made", FORMAT, VERSION, content, tensors)
     data = (tmp_path / "made").read_bytes()
     assert fuzz.tried(reader, data, data, tmp_path)[0] == "refused"

@@ -9,6 +9,7 @@ from scipy.optimize import minimize as scipy_minimize
 import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms.base import half_kept, most_vertices
+from onesfw.engine import host_loop
 from onesfw.engine.checks import build_run, starting_point
 from onesfw.engine.corrected_output import CAPACITY, convex_shift, on_simplex
 from onesfw.engine.keys import as_key
@@ -96,7 +97,7 @@ def test_its_cost_is_counted(plain):
     assert half == 20
     assert plain.steps == plain.samples == 2_000
     way = 2_000 - 2 * half
-    assert plain.gradients == 2 * way - 1 + 4 * half
+    assert plain.gradients == 2 * way - 1 + 5 * half
     assert plain.hvps % half == 0
     assert 2 <= plain.hvps // half <= fw.one_sfw().counts(squares(), 2_000).hvps // half
     assert way < plain.lmo_calls <= way + 1 + most_vertices(half)
@@ -123,6 +124,15 @@ def test_it_is_better_than_the_last_iterate():
     assert np.mean(value(runs.x) - lower) < np.mean(value(runs.x_last) - lower)
 
 
+def test_where_one_x_fits_all_samples_the_batch_says_more_than_the_run():
+    """The batch's own gradients and Hessian have their minimum where every sample has it."""
+    fitting = np.array([0.4, -0.2, 0.1, 0, 0, 0])
+    exact = fw.FiniteSum(lambda x, row: (row[0] @ x - row[1]) ** 2 / 2, (ROWS, ROWS @ fitting))
+    runs = fw.minimize(exact, BALL, np.zeros(D), steps=20_000, replicates=4, evaluate=False)
+    value = lambda x: np.mean(((x - fitting) @ ROWS.T) ** 2, -1)  # noqa: E731
+    assert np.all(value(runs.x) < 1e-3 * value(runs.x_last))
+
+
 def test_it_does_not_depend_on_where_the_run_is_looked_at_cut_or_resumed(plain, tmp_path):
     looked = solve(every=123, evaluate=None)
     np.testing.assert_array_equal(looked.x, plain.x)
@@ -135,6 +145,19 @@ def test_it_does_not_depend_on_where_the_run_is_looked_at_cut_or_resumed(plain, 
     np.testing.assert_array_equal(solve(checkpoint=tmp_path / "run").x, plain.x)
     longer = solve(2_500, checkpoint=tmp_path / "run")
     np.testing.assert_array_equal(longer.x, solve(2_500).x)
+
+
+def test_a_run_that_the_clock_ends_is_corrected_in_a_hurry(monkeypatch):
+    """Not from a hundredth of its steps, which may take long."""
+    monkeypatch.setattr(host_loop, "HURRIED_SECONDS", 0.0)
+    run = solve(2**30, time_limit=0.5)
+    assert run.status is fw.Status.TIME_UP
+    half = half_kept(0)
+    way = run.samples - 2 * half
+    assert way > 2 * 100 * half
+    assert run.gradients == 2 * way - 1 + 5 * half
+    assert run.hvps % half == 0
+    assert run.hvps > 0
 
 
 def test_replicates_are_single_runs_and_agree_with_those_under_vmap(plain):
@@ -164,6 +187,16 @@ def test_gap_tol_is_held_by_what_is_returned():
     assert run.gap <= 0.02
     assert run.value == run.trace.value[-1]
     assert run.samples == run.steps < 10**6
+
+
+def test_of_many_entries_forty_points_are_not_enough():
+    """x_{T+1} must forget sooner then, as where it is the answer."""
+    pace = {}
+    for entries in (150, 151):
+        for output in (None, "last"):
+            estimator = fw.one_sfw(output=output).estimator_for(squares()).for_steps(2_000, np.zeros(entries))
+            pace[entries, output] = estimator.haste
+    assert pace == {(150, None): 1.0, (150, "last"): 2.0, (151, None): 2.0, (151, "last"): 2.0}
 
 
 # Other objectives and sets
@@ -213,3 +246,11 @@ def test_samples_that_depend_on_x():
     errors = problem.value(runs.x.astype(float)) - problem.optimum().value
     last = problem.value(runs.x_last.astype(float)) - problem.optimum().value
     assert errors.mean() < last.mean()
+    half = half_kept(20_000)
+    way = 20_000 - 2 * half
+    assert runs.gradients.tolist() == [way] * 4  # the line search takes Hessian-vector products here
+    products = (runs.hvps - (way - 1)) // half - 3
+    assert np.all(runs.hvps == way - 1 + (products + 3) * half)
+    promised = fw.one_sfw().counts(problem.objective, 20_000)
+    assert promised.gradients == way
+    assert np.all((products >= 9) & (runs.hvps <= promised.hvps))

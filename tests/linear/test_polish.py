@@ -319,7 +319,7 @@ def test_a_race_goes_on_bit_for_bit(tmp_path, monkeypatch):
     pairs = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 600, 100)]
     options = {"buffer": 100, "passes": 2}
     whole = train(lambda: iter(pairs), **options)
-    learn, count = Learner.learn_examples, [0]
+    learn, count = Learner.learn_unchecked, [0]
 
     def failing(self, *given):
         count[0] += 1
@@ -327,7 +327,7 @@ def test_a_race_goes_on_bit_for_bit(tmp_path, monkeypatch):
             raise RuntimeError("the power is gone")
         return learn(self, *given)
 
-    monkeypatch.setattr(Learner, "learn_examples", failing)
+    monkeypatch.setattr(Learner, "learn_unchecked", failing)
     with pytest.raises(RuntimeError, match="the power is gone"):
         train(lambda: iter(pairs), **options, checkpoint=tmp_path / "run")
     resumed = train(lambda: iter(pairs), **options, checkpoint=tmp_path / "run")

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 from cluster_checks import dask_cluster
+from sklearn.exceptions import ConvergenceWarning
 
-from onesfw.linear import LOSSES, DataWarning, Learner, Settings, evaluate, examples, rounds, shards, train
+from onesfw.linear import LOSSES, Learner, Settings, evaluate, examples, rounds, shards, train
 from onesfw.linear.examples import Examples
 from onesfw.schedules import constant
 
@@ -166,7 +167,9 @@ def test_shards_of_files_learn_and_resume(folder, tmp_path):
 
 
 def test_a_gap_that_is_left_is_said(folder):
-    with pytest.warns(DataWarning, match="the Frank-Wolfe gap over all shards is .* give more passes, or fewer shards"):
+    with pytest.warns(
+        ConvergenceWarning, match="the Frank-Wolfe gap over all shards is .* give more passes, or fewer shards"
+    ):
         train(folder, **{**OPTIONS, "passes": 1})
 
 

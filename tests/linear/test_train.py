@@ -14,6 +14,9 @@ from sklearn.metrics import confusion_matrix
 import onesfw as fw
 from onesfw.data import blocks
 from onesfw.linear import DataWarning, LinearModel, train
+from onesfw.linear.file_rows import Sample
+from onesfw.linear.progressive_validation import RadiusCandidates
+from onesfw.linear.radii import part as some_rows
 from onesfw.sklearn import OneSFWClassifier
 
 
@@ -312,3 +315,81 @@ def test_a_stream_that_leaves_a_large_gap_says_so():
         model = train(iter([(X[:150], y[:150]), (X[150:], y[150:])]), loss="squared", radius=50.0)
     assert model.training.converged is False
     assert train((X, y), loss="squared", radius=50.0).training.converged is True
+
+
+def far_out(seed, counts, rows=1_500):
+    """Columns of unlike scales and heavy tails: rows come later that lie far out of the first ones."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_t(3, size=(rows, 20))
+    Z[:, ::3] **= 2
+    signal = np.tanh(Z[:, :5]) @ rng.normal(size=5)
+    y = rng.poisson(np.exp(signal)) if counts else 50 * signal + 20 * rng.standard_t(2, size=rows)
+    return Z * np.geomspace(0.009, 3814, 20), y.astype(float)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", ["poisson", "huber", "squared"])
+@pytest.mark.parametrize("radius", [None, 3.0])
+def test_a_stream_with_rows_far_out_is_no_worse_than_a_constant(loss, radius):
+    settings = fw.linear.Settings(20, loss, intercept=(-np.inf, np.inf))
+    for seed in range(6):
+        X, y = far_out(seed, loss == "poisson")
+        pieces = ((X[i : i + 100], y[i : i + 100]) for i in range(0, len(y), 100))
+        model = train(pieces, loss=loss, features=20, buffer=100, radius=radius)
+        function = fw.linear.LOSSES[loss]
+        data = fw.linear.examples(X, y, None, 20, function)
+        constant = fw.linear.evaluate(settings, data, np.zeros(20)).value[0]
+        assert function.value(model.margins(X), y).mean() <= constant + 1e-6 * abs(constant)
+        assert model.norm <= model.radius * (1 + 1e-6)
+
+
+def test_a_stream_that_a_constant_beats_is_told_of():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1_000, 3))
+    X[900, 0] = 60.0
+    y = rng.poisson(np.exp(X[:, 0].clip(-2, 2))).astype(float)
+    pieces = ((X[i : i + 100], y[i : i + 100]) for i in range(0, 1_000, 100))
+    with pytest.warns(ConvergenceWarning, match="a constant loses less than the model .* raise buffer"):
+        model = train(pieces, loss="poisson", features=3, buffer=100, radius=0.5, scale=False)
+    assert model.training.converged is False
+    assert np.exp(model.margins(X)).max() < 1e3
+    assert "too large" in str(model)
+
+
+def test_a_sample_holds_the_rows_farthest_out_and_stands_for_the_others():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_cauchy(size=(30_000, 4)), rng.normal(size=30_000)
+    settings = fw.linear.Settings(4, "squared")
+    data = fw.linear.examples(X, y, None, 4, settings.loss_function)
+    sample, begun = Sample(settings, 1), Sample(settings, 1)
+    for first in range(0, 30_000, 3_000):
+        sample.add(some_rows(data, np.arange(first, first + 3_000)))
+        if first == 9_000:
+            begun = Sample(settings, 1, sample.tensors())
+        elif first > 9_000:
+            begun.add(some_rows(data, np.arange(first, first + 3_000)))
+    rows = sample.weighted()
+    assert rows.size == Sample.FARTHEST + Sample.DRAWN
+    assert rows.weights.sum() == pytest.approx(30_000)
+    sizes = np.abs(X).max(axis=1)
+    kept = np.abs(rows.matrix.toarray()).max(axis=1)
+    assert np.isin(np.sort(sizes)[-Sample.FARTHEST :], kept).all()
+    assert np.average(np.minimum(kept, 5), weights=rows.weights) == pytest.approx(np.minimum(sizes, 5).mean(), rel=0.03)
+    for name, array in begun.tensors().items():
+        np.testing.assert_array_equal(array, sample.tensors()[name])
+
+
+def test_a_radius_at_which_the_loss_overflows_is_out_of_the_choice():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = rng.poisson(np.exp(X[:, 0])).astype(float)
+    X[500] *= 60.0
+    settings = fw.linear.Settings(3, "poisson", intercept=(-np.inf, np.inf))
+    found = RadiusCandidates(settings, (1.0, 1e4))
+    found.learn_examples(fw.linear.examples(X, y, None, 3, settings.loss_function), np.arange(600))
+    assert found.radius == 1.0
+    assert np.isinf(found.totals[1])
+    RadiusCandidates(settings, (1.0, 1e4), found.tensors())
+    alone = RadiusCandidates(settings, (1e4,))
+    with pytest.raises(FloatingPointError, match="at any radius"):
+        alone.learn_examples(fw.linear.examples(X, y, None, 3, settings.loss_function), np.arange(600))

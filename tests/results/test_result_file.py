@@ -271,3 +271,10 @@ def test_x_of_a_tree_and_of_replicates_as_a_table(tmp_path):
     rows = list(csv.DictReader((tmp_path / "several.csv").read_text().splitlines()))
     assert list(rows[-1].values()) == ["1", "1", "1", "7.0"]
     assert list(rows[0]) == ["replicate", "row", "column", "value"]
+
+
+def test_a_tree_without_leaves_prints_and_comes_back(result, tmp_path):
+    """Found by the fuzzer."""
+    empty = dataclasses.replace(result, x={}, x_last={})
+    empty.save(tmp_path / "empty")
+    assert str(fw.Result.load(tmp_path / "empty")).startswith("minimize")

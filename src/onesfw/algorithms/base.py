@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onesfw import capabilities
 from onesfw.arguments import whole_number
-from onesfw.capabilities import ObjectiveLike
+from onesfw.capabilities import OBLIVIOUS, ObjectiveLike
 from onesfw.estimators import Estimator, OracleCounts
 from onesfw.schedules.rates import Schedule
 from onesfw.schedules.sizes import MOST_SAMPLES
@@ -17,7 +17,7 @@ CORRECTED = "corrected"
 LEAST_CORRECTED = 540  # steps of a run that keeps some for a corrected output: fewer make no model worth trusting
 SNAPSHOTS = 8  # late iterates that a corrected output mixes, beside the last
 MOST_VERTICES = 30  # new vertices that it may ask the oracle for
-LINE_POINTS = 4  # points whose gradients its line search takes
+LINE_POINTS = 3  # points whose gradients its line search takes
 
 
 def half_kept(steps: int) -> int:
@@ -28,6 +28,12 @@ def half_kept(steps: int) -> int:
 def most_vertices(batch: int) -> int:
     """The new vertices that a model from `batch` samples is worth."""
     return min(MOST_VERTICES, batch // 5)
+
+
+def checked_by(objective: ObjectiveLike, batch: int) -> tuple[int, int]:
+    """The gradients that check d̄ and search along a line; Hessian-vector products for the latter if z depends on x."""
+    along = LINE_POINTS * batch
+    return (2 * batch + along, 0) if OBLIVIOUS in objective.offers else (0, along)
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,8 @@ class Algorithm:
             return way
         batch = (estimator.counts(objective, steps, steps).samples - way.samples) // 2
         products = SNAPSHOTS + 1 + most_vertices(batch)
-        return OracleCounts(way.samples + 2 * batch, way.gradients + LINE_POINTS * batch, way.hvps + products * batch)
+        gradients, hvps = checked_by(objective, batch)
+        return OracleCounts(way.samples + 2 * batch, way.gradients + gradients, way.hvps + hvps + products * batch)
 
     def steps_for(self, objective: ObjectiveLike, *, samples: int | None = None, gradients: int | None = None) -> int:
         """A T whose run stays within a budget of samples, or of gradient evaluations, while that of T + 1 does not.

@@ -67,7 +67,8 @@ def one_sfw(
     `schedule="auto"` is what this library has found to do best; it has no theorem. `convex`: ρ_t = c/(t + c − 2) with a
     c that the run finds out itself, η_t = a/(t + a − 1), a = c^(−1/2), and a corrected output: 2 % of the steps give
     their samples to a quadratic model of F at the run's averages, whose minimiser over late iterates and new vertices
-    is taken as far as half of these samples confirm it; with output="last", a = 2c^(−1/2). `nonconvex`: the same ρ,
+    is taken as far as half of these samples confirm it; with output="last", or more than 150 entries in x,
+    a = 2c^(−1/2). `nonconvex`: the same ρ,
     η = 1/(t+1), or 2/(t+2) where z has a log-density that depends on x, and the corrected output where the model is
     convex, x_{T+1} elsewhere. `dr_submodular`: the same ρ, a = c^(−1/2), the theorem's steps in the first quarter of
     the run, x_{t+1} = x_t + η_t (v_t − x_t) with η_t = 4a/(t + 4(a − 1)) from there.
@@ -140,7 +141,9 @@ def one_sfw(
 
     def estimator(rules: Rules, objective: ObjectiveLike) -> Estimator:
         found = averaging(correction_for(objective, correction, delta), batch, rules.adaptive, rules.paced)
-        return replace(found, haste=rules.haste(objective)) if isinstance(found, OneSample) else found
+        if not isinstance(found, OneSample):
+            return found
+        return replace(found, haste=rules.haste(objective), haste_of_many=schedules.TO_THE_LAST if rules.hull else None)
 
     marks = [*([] if schedule == AUTO else [schedule]), *([] if correction is None else [correction])]
     algorithm = Algorithm(
@@ -179,6 +182,11 @@ class Rules:
     def paced(self) -> bool:
         """Whether η follows the run too."""
         return self.adaptive and self.eta in (schedules.PACED, TWO_PHASES)
+
+    @property
+    def hull(self) -> bool:
+        """Whether η follows the run towards a corrected output."""
+        return self.adaptive and self.eta is schedules.PACED and self.output == CORRECTED
 
     def haste(self, objective: ObjectiveLike) -> float:
         """What a is multiplied by."""

@@ -21,8 +21,8 @@ onesfw rates --out out/rates --markdown docs/evidence.md
 
 onesfw rates --quick --also my_problem.py:portfolio
 
-The folder gets rates.md, rates.json and rates.html, an interactive page that works offline. A full run takes about a \
-quarter of an hour on two cores, a quick one less than two minutes; nothing is written after Ctrl-C."""
+The folder gets rates.md, rates.json and rates.html, an interactive page that works offline. A full run takes about \
+half an hour on one core, a quick one less than two minutes; nothing is written after Ctrl-C."""
 
 
 def rates_command(

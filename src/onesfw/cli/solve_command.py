@@ -34,7 +34,7 @@ onesfw solve my_problem.py:portfolio --json > portfolio.json
 function that returns one, or a pair (objective, constraint).
 
 [bold]Exit codes[/bold]: 0 done, 1 a NaN or an infinity ended the run, 2 a mistake in the call, 130 Ctrl-C (the table \
-shows the last feasible iterate)."""
+shows what the steps done have come to)."""
 
 
 def solve_command(

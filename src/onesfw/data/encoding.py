@@ -65,6 +65,9 @@ class Encoding:
         """What `to_json` wrote; a ValueError or TypeError where the content does not fit."""
         columns = tuple(Column(c["name"], c["kind"], tuple(c["categories"])) for c in content["columns"])
         encoding = cls(**{**content, "columns": columns})
+        flags = (encoding.zero_based, encoding.normalize, encoding.float64, encoding.target_words)
+        if not all(isinstance(flag, bool) for flag in flags):
+            raise TypeError("true or false")
         if encoding.format not in (LIBSVM, TABLE, BLOCKS) or any(column.kind not in KINDS for column in columns):
             raise ValueError("an unknown kind of features")
         if encoding.format == TABLE and encoding.n_features != count_features(columns, encoding.hash_bits):

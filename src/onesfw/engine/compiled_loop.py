@@ -19,6 +19,7 @@ from onesfw.trees import Array, Tree
 CHUNK = 1 << 16  # steps whose ρ and η are handed over at once
 BLOCK = 4096  # steps whose randomness is computed at once, fewer where draws are large
 BLOCK_BYTES = 1 << 18
+STRIDE = 8  # steps between two iterates that enter the averages of a corrected output: neighbours are almost alike
 LARGEST_BYTES = 1 << 26  # what the draws of a short block, of 16 steps, may take
 
 
@@ -37,7 +38,7 @@ class RunState(NamedTuple):
 
 
 class Averages(NamedTuple):
-    """Means of x_1, …, x_t and d_1, …, d_t with weights that grow like t³, as compensated sums."""
+    """Means of every eighth x_t and d_t with weights that grow like t³, as compensated sums."""
 
     x: Tree
     d: Tree
@@ -90,12 +91,16 @@ def keep_mean(x: Tree, d: Tree, mean: Tree, chance: Array, t: Array) -> Tree:
 
 
 def keep_averages(x: Tree, d: Tree, means: Averages, chance: Array, t: Array) -> Averages:
-    """The means of x and d in which step t weighs 4/(t + 3), as (t + 2)(t + 1)t against the steps before."""
-    old = (means.x, means.d)
-    weight = 4 / (t + 3).astype(trees.dtype_of(x))
-    move = jax.tree.map(lambda new, mean: weight * (new - mean), (x, d), old)
-    (x_mean, d_mean), lost = trees.compensated_add(old, means.lost, move)
-    return Averages(x_mean, d_mean, lost)
+    """The means of x and d in which the n-th that enters weighs 4/(n + 3), as (n + 2)(n + 1)n against those before."""
+
+    def entered(x: Tree, d: Tree, means: Averages) -> Averages:
+        old = (means.x, means.d)
+        weight = 4 / (t // STRIDE + 3).astype(trees.dtype_of(x))
+        move = jax.tree.map(lambda new, mean: weight * (new - mean), (x, d), old)
+        (x_mean, d_mean), lost = trees.compensated_add(old, means.lost, move)
+        return Averages(x_mean, d_mean, lost)
+
+    return lax.cond(t % STRIDE == 0, entered, lambda x, d, means: means, x, d, means)
 
 
 KEEPERS = {"random": keep_one, "average": keep_mean, "corrected": keep_averages}

@@ -3,13 +3,15 @@
 A run's last iterate forgets most of what the run has learnt. With x̄ and d̄ ≈ ∇F(x̄), averages in which the late steps
 weigh most, and H the mean Hessian of B new samples at x̄, the model ⟨d̄, x − x̄⟩ + ½⟨x − x̄, H(x − x̄)⟩ is minimised over
 the hull of a few late iterates and of new vertices, which the oracle finds at the model's own gradients. B other
-samples then say how far to go from x_{T+1} towards the minimiser. A heuristic of this library; the result lies in K,
-for it is a mean of members.
+samples then say how far to go from x_{T+1} towards the minimiser. Where the gradients of both halves at x̄ show that d̄
+is further off than they are, as where one x fits all samples and their noise vanishes, they take its place. A heuristic
+of this library; the result lies in K, for it is a mean of members.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -30,6 +32,7 @@ CAPACITY = SNAPSHOTS + 1 + MOST_VERTICES
 ENOUGH = 500.0  # samples behind d, t/c, below which its noise would decide
 SETTLED = 0.01  # of the model's first gap: then it is solved
 TURNS = 3 * CAPACITY  # of the active-set method, after each new point
+ASTRAY = 3.0  # times the mean squared error of B samples' mean gradient: then that of d̄ is too large
 NOISY = 2.0  # below this c the drift is small, and d_T itself averages over all samples
 
 
@@ -122,22 +125,38 @@ def corrected_output(
         def surrogate(number: Array) -> Tree:
             return objective.at(estimator.sample(objective, samples, number), place, baseline)
 
-        def image(u: Array) -> Array:
-            """H u, from the first B samples."""
+        def image(u: Array, first: Array = sizes.first) -> Array:
+            """H u, from B samples."""
             along = unravel(u)
-            mean = mean_over(lambda i: surrogate(i).hvp(place, along)[1], sizes.first, sizes.batch, block)
+            mean = mean_over(lambda i: surrogate(i).hvp(place, along)[1], first, sizes.batch, block, x)
             return sign * trees.ravel(mean)[0]
 
-        def gradient(y: Array) -> Array:
-            """The mean gradient at y of the other B samples, but for a constant; where z depends on x, its model."""
+        def gradient(y: Array, first: Array) -> tuple[Array, Array]:
+            """The mean gradient at y of B samples, and the mean of their squared norms."""
             point = unravel(y)
-            along = trees.subtract(point, place)
 
-            def one(i: Array) -> Tree:
-                h = surrogate(i)
-                return h.gradient(point) if OBLIVIOUS in objective.offers else h.hvp(place, along)[1]
+            def one(i: Array) -> tuple[Tree, Array]:
+                g = surrogate(i).gradient(point)
+                return g, trees.squared_norm(g)
 
-            return sign * trees.ravel(mean_over(one, sizes.first + sizes.batch, sizes.batch, block))[0]
+            mean, square = mean_over(one, first, sizes.batch, block, (x, c))
+            return sign * trees.ravel(mean)[0], square
+
+        second = sizes.first + sizes.batch
+        if OBLIVIOUS in objective.offers:
+            (one, other), squares = lax.map(partial(gradient, centre), jnp.stack([sizes.first, second]))
+            error = jnp.maximum(squares[0] - one @ one, 0) / sizes.batch.astype(c.dtype)
+            astray = (slope - one) @ (slope - other) > ASTRAY * error  # on the left is the squared error of d̄, unbiased
+            offset = jnp.where(astray, 0, slope - other)
+            slope = jnp.where(astray, one, slope)
+        else:
+            offset = slope
+
+        def confirmed(y: Array) -> Array:
+            """∇F(y) as the other B samples see it; where z depends on x, from their Hessians at x̄."""
+            if OBLIVIOUS in objective.offers:
+                return gradient(y, second)[0] + offset
+            return image(y - centre, second) + offset
 
         def oracle(g: Array) -> Array:
             return trees.ravel(constraint.lmo(unravel(g)))[0].astype(last.dtype)
@@ -145,7 +164,7 @@ def corrected_output(
         late = jax.vmap(lambda leaf: trees.ravel(leaf)[0])(snapshots)
         model = solved(last, late, centre, slope, sizes, image, oracle, convex)
         target = model.weights @ model.points
-        share = line_search(last, target, centre, slope, gradient)
+        share = line_search(last, target, confirmed)
         x_new = (1 - share) * last + share * target  # not last + share (target − last), which may leave K by rounding
         good = model.sound & jnp.all(jnp.isfinite(x_new))
         first = sizes.known + 1
@@ -250,6 +269,7 @@ def solved(
     return lax.while_loop(lambda model: model.open, turn, start)
 
 
+@partial(jax.jit, static_argnames="convex", inline=True)  # traced once, not at every call of `minimize`
 def convex_shift(curvature: Array, among: Array, convex: bool) -> tuple[Array, Array]:
     """What makes the form definite along the hull, and whether it may be trusted.
 
@@ -268,6 +288,7 @@ def convex_shift(curvature: Array, among: Array, convex: bool) -> tuple[Array, A
     return jnp.where(indefinite, -1.01 * low, 0) * jnp.eye(len(curvature), dtype=curvature.dtype), jnp.asarray(True)
 
 
+@partial(jax.jit, inline=True)
 def on_simplex(curvature: Array, slopes: Array, weights: Array, among: Array) -> Array:
     """argmin of ⟨slopes, w⟩ + ½⟨w, curvature w⟩ over the simplex of the points `among`, from `weights` on.
 
@@ -311,24 +332,16 @@ def on_face(form: Array, linear: Array, free: Array) -> Array:
     return jnp.linalg.solve(system, jnp.append(-linear * inside, 1.0))[:count] * inside
 
 
-def line_search(last: Array, target: Array, centre: Array, slope: Array, gradient: Callable[[Array], Array]) -> Array:
-    """s in [0, 1] that minimises F along last + s (target − last), by two secant steps on its derivative.
-
-    The derivative is ⟨d̄ + the change of the samples' gradients since x̄, target − last⟩.
-    """
+def line_search(last: Array, target: Array, gradient: Callable[[Array], Array]) -> Array:
+    """s in [0, 1] that minimises F along last + s (target − last), by two secant steps on its derivative."""
     towards = target - last
 
-    def derivatives(seen: Array) -> Array:
-        """At s = 0, at s = 1 and at the first secant's root; the samples were asked at x̄ before."""
-        return slope @ towards + seen[1:] - seen[0]
-
     def ask(i: Array, seen: Array) -> Array:
-        at_start, at_end, _ = derivatives(seen)
-        along = jnp.where(i == 3, root(at_start, at_end), (i == 2).astype(last.dtype))
-        y = jnp.where(i == 0, centre, last + along * towards)
-        return seen.at[i].set(gradient(y) @ towards)
+        """The derivative at s = 0, at s = 1 and at the first secant's root."""
+        along = jnp.where(i == 2, root(seen[0], seen[1]), i.astype(last.dtype))
+        return seen.at[i].set(gradient(last + along * towards) @ towards)
 
-    at_start, at_end, between = derivatives(lax.fori_loop(0, LINE_POINTS, ask, jnp.zeros(LINE_POINTS, last.dtype)))
+    at_start, at_end, between = lax.fori_loop(0, LINE_POINTS, ask, jnp.zeros(LINE_POINTS, last.dtype))
     middle = root(at_start, at_end)
     before = middle * root(at_start, between)
     after = middle + (1 - middle) * root(between, at_end)

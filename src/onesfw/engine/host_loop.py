@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw import trees
-from onesfw.algorithms.base import LINE_POINTS, SNAPSHOTS, half_kept, most_vertices
+from onesfw.algorithms.base import LINE_POINTS, SNAPSHOTS, checked_by, half_kept, most_vertices
 from onesfw.arguments import named
 from onesfw.engine.checkpoint import Checkpoint, restored_row, saved_entry
 from onesfw.engine.chunk_inputs import ChunkInputs, chunk_inputs
 from onesfw.engine.compiled_loop import CHUNK, RunState
-from onesfw.engine.corrected_output import Corrected, Sizes, enough, snapshot_space, with_snapshot
+from onesfw.engine.corrected_output import CAPACITY, Corrected, Sizes, enough, snapshot_space, with_snapshot
 from onesfw.engine.evaluation import CONFIDENCE, Evaluation, number_from
 from onesfw.engine.programs import Programs
 from onesfw.engine.run import Row, Run
@@ -28,6 +28,7 @@ from onesfw.trees import Array, HostArray, Tree
 
 CHUNK_SECONDS = 0.25
 SNAPSHOT_STEPS = [1 << k for k in range(8, 33)]  # after which an iterate is kept for a corrected output
+HURRIED_SECONDS = 0.5  # for the corrected output of a run that the clock or the user has ended
 GROWTH = 8  # of a chunk's length over the one before, while its speed is still unknown
 
 
@@ -36,7 +37,7 @@ class OutputCost(NamedTuple):
 
     steps: int = 0
     samples: int = 0
-    gradients: int = 0
+    gradients: int | HostArray = 0
     hvps: int | HostArray = 0
     lmo_calls: int | HostArray = 0
 
@@ -314,7 +315,7 @@ class HostLoop:
         if self.found is not None:
             x = self.found
         elif self.correctable() and Status.NOT_FINITE not in status:
-            x = self.corrected(x)
+            x = self.corrected(x, hurried=status[0] in (Status.INTERRUPTED, Status.TIME_UP))
             final = self.measure(x)
             self.show(x, final)
             if Status.STEPS_DONE in status and self.certified(final):
@@ -362,10 +363,16 @@ class HostLoop:
         """Whether the steps done are worth a corrected output, and there are samples left for it."""
         return self.done <= self.run.iterations < self.run.steps and self.trusted()
 
-    def corrected(self, x: Tree) -> Tree:
-        """The corrected output of the steps done so far, from samples after theirs; what it takes is counted."""
+    def corrected(self, x: Tree, hurried: bool = False) -> Tree:
+        """The corrected output of the steps done so far, from samples after theirs; what it takes is counted.
+
+        A Hessian-vector product costs about as much as a step: in a hurry, there are as many as fit into the time.
+        """
         begun = time.perf_counter()
         half = half_kept(self.run.steps if self.done == self.run.iterations else self.done)
+        if hurried:
+            affordable = HURRIED_SECONDS * self.done / max(self.seconds, 1e-9) / (CAPACITY + LINE_POINTS)
+            half = min(half, half_kept(int(100 * affordable)))
         counts = self.run.estimator.counts
         seen = counts(self.run.objective, self.done, self.run.steps).samples
         batch = counts(self.run.objective, self.done + half, self.run.steps).samples - seen
@@ -375,11 +382,13 @@ class HostLoop:
         products, calls = (whole(np.asarray(leaf)) for leaf in (found.products, found.lmo_calls))  # waits for it
         self.seconds += time.perf_counter() - begun
         before = self.output  # attempts on the way to `gap_tol`
+        gradients, hvps = checked_by(self.run.objective, batch)
+        made = whole(np.asarray(products) > 0)  # a replicate whose d rests on too few samples has none
         self.output = OutputCost(
             2 * half,
             2 * batch,
-            before.gradients + LINE_POINTS * batch,
-            before.hvps + products * batch,
+            before.gradients + made * gradients,
+            before.hvps + made * hvps + products * batch,
             before.lmo_calls + calls,
         )
         return found.x

@@ -21,6 +21,7 @@ from onesfw.trees import Array, Tree
 
 LARGEST_CONSTANT = 100.0  # of the adaptive ρ_t = c/(t + c − 2)
 MANY_STEPS = 20  # from 2^20 steps on, what float32 rounds away of d adds up to a share of the noise in it
+MANY_ENTRIES = 150  # of x: a corrected output mixes some forty points, too few to make up for what x_{T+1} lacks
 LONG_RUN = 23  # from 2^23 steps on, float32 is too coarse for the difference of two gradients a step apart
 
 
@@ -65,6 +66,7 @@ class OneSample(Estimator):
         paced: replaces the step η_t = 1/t by a/(t + a − 1), a = haste · c^(−1/2): where the gradient drifts more than
             it is noisy, steps are shorter. Goes with `adaptive`.
         haste: without `paced` it is a: η_t = 1/(t + 1), say, becomes a/(t + a). x forgets its early vertices sooner.
+        haste_of_many: takes the place of `haste` where x has more than 150 entries; set by `for_steps`. None: the same.
         compensated: whether what d_t rounds away is carried along; set by `for_steps`.
         long: whether Δ̃_t is taken over more than a step after 2^23 steps (`segment_at`); set by `for_steps`.
 
@@ -79,14 +81,17 @@ class OneSample(Estimator):
     adaptive: bool = eqx.field(static=True, default=False)
     paced: bool = eqx.field(static=True, default=False)
     haste: float = eqx.field(static=True, default=1.0)
+    haste_of_many: float | None = eqx.field(static=True, default=None)
     compensated: bool = eqx.field(static=True, default=True, repr=False)
     long: bool = eqx.field(static=True, default=False)
 
     def for_steps(self, steps: int, x: Tree) -> OneSample:
         carries = not isinstance(self.correction, NoChange | NoChangeWithScore)
         single = trees.dtype_of(x) == np.float32
+        entries = sum(leaf.size for leaf in jax.tree.leaves(x))
         return replace(
             self,
+            haste=self.haste if entries <= MANY_ENTRIES or self.haste_of_many is None else self.haste_of_many,
             compensated=single and steps >= 1 << MANY_STEPS,
             long=carries and single and steps >= 1 << LONG_RUN,
         )

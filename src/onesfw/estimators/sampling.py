@@ -65,13 +65,14 @@ def still_sound(fault: Array, d: Tree) -> Array:
     return jnp.where(trees.all_finite(d), fault, jnp.nan)
 
 
-def mean_over(one: Callable[[Array], Tree], first: Array, count: Array, block: int) -> Tree:
+def mean_over(one: Callable[[Array], Tree], first: Array, count: Array, block: int, like: Tree | None = None) -> Tree:
     """(1/count) Σ one(number) over the samples number = first, …, first + count − 1; 0 where `count` is 0.
 
-    `block` samples at a time; the last block's surplus is evaluated and left out.
+    `block` samples at a time; the last block's surplus is evaluated and left out. `like` has the shapes of one term,
+    where they are known: it need not be traced for them.
     """
     places = jnp.arange(block, dtype=jnp.int32)
-    shapes = jax.eval_shape(one, first)
+    shapes = jax.eval_shape(one, first) if like is None else like
 
     def add(b: Array, total: Tree) -> Tree:
         inside = b * block + places

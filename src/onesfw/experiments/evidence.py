@@ -56,7 +56,8 @@ WINNERS = (
     "The best of all other methods on each problem, with the step rule and the constants that did best there in "
     "hindsight, and 1-SFW without any choice. The error is that of the method's own output: F(x) − F* for convex "
     "problems, the Frank-Wolfe gap for non-convex ones, F* − F(x) for DR-submodular ones. Ratios have 95 % bootstrap "
-    "intervals over the seeds; below 1, 1-SFW is better. Methods that project or pass over all rows count too."
+    "intervals over the seeds; below 1, 1-SFW is better. Methods that project or pass over all rows count too: where "
+    "the budget buys many passes over few rows, full gradients leave no noise to average away."
 )
 
 NOISE = (
@@ -127,7 +128,7 @@ def rates(
     """Measure the paper's Tables 1–3: all methods in all settings.
 
     Args:
-        size: "full", about a quarter of an hour on two cores, or "quick", to try it.
+        size: "full", about half an hour on one core, or "quick", to try it.
         also: problems beside the zoo's, or the words that `zoo.find` understands.
         key: the seed that all others are folded from.
         progress: whether to show a bar.
@@ -320,7 +321,7 @@ def losses(rates: Rates) -> Section:
         *small_sums(rates),
         *interior(rates),
     ]
-    return Section("Where 1-SFW loses, and why", paragraphs)
+    return Section("Where the theorem's schedule loses, and why", paragraphs)
 
 
 WIDE = (
@@ -355,6 +356,9 @@ def loss_on(rates: Rates, name: str, head: str, why: str) -> list[str]:
         rule = min(errors, key=lambda r: float(errors[r].mean()))
         if rule != studies.PAPER:
             text += f"; 1-SFW itself with (ρ, η) = `{rule}` at {number_text(float(errors[rule].mean()), 2)}"
+    default = comparison.curve(OURS)
+    if default is not None:
+        text += f"; the default, `{OURS}`, at {number_text(final_of(default), 2)}"
     return [f"{text}. {why}"]
 
 
@@ -404,7 +408,7 @@ def interior(rates: Rates) -> list[str]:
     times = ratio(theirs.final, ours.final)
     return [
         "**Optimum inside K.** No vertex is right there: x is a mean of many, and a noisy direction picks now one, now "
-        "another. With η = 1/(t+1) the mean over the vertices averages the noise that momentum leaves in the "
+        "another. With η ≈ 1/t the mean over the vertices averages the noise that momentum leaves in the "
         f"direction. On `quadratic-interior` `momentum_sfw` ends at {number_text(final_of(theirs), 2)}, "
         f"{ratio_text(times, 3)} times 1-SFW's error; its slope is {slope_text(rise(theirs, 'samples'))}, 1-SFW's "
         f"{slope_text(rise(ours, 'samples'))}. The factor shrinks as the noise grows; the table below shows how."

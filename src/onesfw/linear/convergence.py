@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import named
 from onesfw.linear.examples import Examples
+from onesfw.linear.learner import Evaluation
 from onesfw.linear.scaling import UNEVEN, column_scales, unevenness
-from onesfw.linear.training import Budget, Fit
+from onesfw.linear.training import LEAST_TOL, Budget, Fit
 from onesfw.trees import HostArray
 
 LARGE_SHARE = 0.1  # of the loss: a larger gap says that the model is not the one that was asked for
@@ -19,6 +22,17 @@ NEGLIGIBLE = 2e-6  # of the loss of the best constant: nothing is left to gain, 
 def too_large(gap: HostArray, loss: HostArray, units: HostArray) -> HostArray:
     """Which gaps exceed a tenth of the loss."""
     return gap > np.maximum(LARGE_SHARE * np.abs(loss), NEGLIGIBLE * np.abs(units))
+
+
+def unsolved(found: Evaluation, limits: HostArray, units: HostArray) -> HostArray:
+    """Which gaps exceed the limits they were to reach, as far as arithmetic allows."""
+    marks: HostArray = found.gap > np.maximum(limits, LEAST_TOL * np.abs(units))
+    return marks
+
+
+def warn_of_unsolved(what: str, data: Examples) -> None:
+    """Warn of radii that were not solved; `what` says which."""
+    warnings.warn(f"{what}; {remedy(data, True, [])}", ConvergenceWarning, stacklevel=3)
 
 
 def gap_message(fit: Fit, data: Examples, budget: Budget) -> str | None:

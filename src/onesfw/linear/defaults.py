@@ -16,14 +16,15 @@ ANYWHERE = (-np.inf, np.inf)  # where an intercept may lie
 
 def largest_margins(data: Examples, constraint: Constraint) -> HostArray:
     """max ⟨a, x⟩ over the set with r = 1, for each row: the dual norm of the row."""
-    sizes = np.abs(data.values.astype(np.float64))
-    rows = np.repeat(np.arange(data.size), np.diff(data.indptr))
-    out = np.zeros(data.size)
+    sizes, out = np.abs(data.values.astype(np.float64)), np.zeros(data.size)
+    filled = np.diff(data.indptr) > 0
+    starts = data.indptr[:-1][filled]
+    if not len(starts):
+        return out
     if constraint.name == "l2":
-        return np.sqrt(np.bincount(rows, sizes**2, minlength=data.size))
-    if constraint.name == "linf":
-        return np.bincount(rows, sizes, minlength=data.size)
-    np.maximum.at(out, rows, sizes)
+        out[filled] = np.sqrt(np.add.reduceat(sizes**2, starts))
+    else:
+        out[filled] = (np.add if constraint.name == "linf" else np.maximum).reduceat(sizes, starts)
     return out
 
 

@@ -18,12 +18,15 @@ from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Evaluation, Settings
 from onesfw.linear.model import Training
 from onesfw.linear.polish import polish
-from onesfw.linear.profile import loss_units
+from onesfw.linear.profile import Profile, loss_units
 from onesfw.linear.radii import chosen_radius, first_start
 from onesfw.linear.scaling import divided
 from onesfw.trees import HostArray
 
 TOL = 1e-6  # the gap at which a polish ends, of the loss of the best constant
+
+
+SEGMENT_STEPS = 40  # halvings
 
 
 class Finished(NamedTuple):
@@ -69,6 +72,42 @@ def finish(
         note=note,
     )  # fmt: skip
     return Finished(found.coefs, found.evaluation.intercepts, start.radius, found.evaluation, found.rounds)
+
+
+def no_worse_than_a_constant(settings: Settings, rows: Examples, begun: Finished) -> tuple[Finished, float]:
+    """The models, each on the segment to the best constant where that loses less on these rows; the least share left.
+
+    Steps cannot know of a row that lies far out before it comes, and one pass leaves no time to make good for it.
+    """
+    coefs, intercepts, shares = begun.coefs.copy(), begun.intercepts.copy(), np.ones(settings.models)
+    if settings.constraint == "simplex":  # no segment from its members to a constant lies in it
+        return begun, 1.0
+    for model in range(settings.models):
+        profile, margins = Profile(settings, rows, model, float(intercepts[model])), rows.matrix @ coefs[model]
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, _, _ = profile.at(margins + intercepts[model])
+            constant = profile.expand(np.zeros(rows.size))
+            if value <= constant.value:
+                continue
+            low, high = 0.0, 1.0  # φ is convex along the segment, and its slope at 0 tells whether to leave it at all
+            for _ in range(SEGMENT_STEPS if float(constant.slopes @ margins) < 0 else 0):
+                middle = (low + high) / 2
+                falls = float(profile.expand(middle * margins).slopes @ margins) <= 0
+                low, high = (middle, high) if falls else (low, middle)
+        shares[model], intercepts[model] = low, profile.expand(low * margins).intercept
+        coefs[model] *= low
+    return begun._replace(coefs=coefs, intercepts=intercepts), float(shares.min())
+
+
+def warn_of_constant(share: float) -> None:
+    """Warn that a constant lost less than the model."""
+    warnings.warn(
+        "a constant loses less than the model after its passes, on rows that were kept to judge it: the coefficients "
+        f"were multiplied by {share:.2g}. Rows that come later lie far out of the first ones: raise {named('buffer')}, "
+        f"give rows that can be read again, a file or arrays, or lower {named('radius')}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
 
 
 def stream_converged(training: Training) -> bool | None:

@@ -215,7 +215,25 @@ class Learner:
         return float(self.learn_examples(checked, np.arange(checked.size) if order is None else order).mean())
 
     def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
-        """A step for each row of the order; the sums of the losses before, one a model."""
+        """A step for each row of the order; the sums of the losses before, one a model.
+
+        Raises:
+            FloatingPointError: where a loss or a gradient left the range of numbers.
+        """
+        total = self.learn_unchecked(data, order)
+        if not self.finite(total).all():
+            raise FloatingPointError(
+                f"the loss is not finite after {self.steps:,} steps: scale rows and targets, or lower the radius"
+            )
+        return total
+
+    def finite(self, total: HostArray) -> HostArray:
+        """Which models are still within the range of numbers."""
+        found: HostArray = np.isfinite(total) & np.isfinite(self.scalars["norm2"])
+        return found
+
+    def learn_unchecked(self, data: Examples, order: HostArray) -> HostArray:
+        """The same, whatever becomes of a model; each of several is on its own."""
         if len(self.table) not in (0, data.size):
             raise ValueError(f"rows must be the {len(self.table):,} rows that SAG was told of, got {data.size:,}")
         order = np.ascontiguousarray(order, np.int64)
@@ -224,11 +242,16 @@ class Learner:
             chunk = order[begin : begin + CHUNK]
             t = np.arange(self.steps + 1, self.steps + 1 + len(chunk))
             total += self.run_kernel(data, chunk, self.schedule.eta(t + self.t0, 0), self.schedule.rho(t, 0))
-            if not (np.isfinite(total).all() and np.isfinite(self.scalars["norm2"]).all()):
-                raise FloatingPointError(
-                    f"the loss is not finite after {self.steps:,} steps: scale rows and targets, or lower the radius"
-                )
         return total
+
+    def forget(self, models: HostArray) -> None:
+        """Put some models back to the origin; the others do not notice."""
+        steps = self.steps
+        for state in (self.pairs, self.blocks, self.groups):
+            state[..., models] = 0.0
+        self.scalars[models] = np.zeros((), SCALARS)
+        self.scalars["scale"][models] = self.scalars["sigma"][models] = 1.0
+        self.scalars["step"] = steps
 
     def run_kernel(self, data: Examples, order: HostArray, etas: HostArray, rhos: HostArray) -> HostArray:
         """The compiled loop of the set."""

@@ -17,7 +17,7 @@ from onesfw.engine import jobs
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import Tensors
 from onesfw.linear.constraints import constraint_name
-from onesfw.linear.convergence import remedy, too_large
+from onesfw.linear.convergence import remedy, too_large, unsolved
 from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
@@ -59,8 +59,8 @@ class RadiusPath(Shown):
         nonzeros: of the coefficients.
         intercepts: one a radius.
         coefs: one row a radius, for the columns as they came.
-        unsolved: which radii were not solved: their gap is over a tenth of the loss, or a smaller ball has a smaller
-            training loss. None of them is called the best.
+        unsolved: which radii were not solved: their gap is over a tenth of the loss, with a polish over its limit, or a
+            smaller ball has a smaller training loss. None of them is called the best.
 
     Example:
         >>> import numpy as np, scipy.sparse
@@ -247,15 +247,16 @@ def radius_path(
     scales = chosen_scales(train, scale)
     train, test = divided(train, scales), divided(test, scales)
     base = Settings(train.n_features, loss, constraint, 1.0, schedule, delta=delta)
-    grid = check_radii(radii, default_radius(train, base.loss_function, base.set))
+    grid = check_radii(radii, train, base)
     settings = replace(base, radius=tuple(grid), intercept=ANYWHERE if intercept else None)
     seeds = [int(s) for s in rng.integers(0, 2**63, 2)]
     if polish:
         coefs, found = polished(settings, train, passes, tol, seeds, progress)
     else:
         coefs, found = side_by_side(settings, train, passes or 5, seeds, n_jobs, progress)
-    grid = grid[: len(coefs)]
-    marks = unsolved(constraint, found, loss_units(some(settings, [0]), train))
+    grid = grid[: coefs.shape[0]]
+    units = loss_units(some(settings, [0]), train)
+    marks = not_best(constraint, found, units, tol * units if polish else np.full(1, np.inf))
     if marks.any():
         warnings.warn(
             f"{marks.sum()} of {len(grid)} radii were not solved, the first of them {grid[int(np.argmax(marks))]:.4g}: "
@@ -263,10 +264,8 @@ def radius_path(
             ConvergenceWarning,
             stacklevel=2,
         )
-    losses = [
-        base.loss_function.value(test.matrix @ coef + shift, test.targets, delta)
-        for coef, shift in zip(coefs, found.intercepts, strict=True)
-    ]
+    margins = np.asarray((test.matrix @ coefs.T).todense()).T + found.intercepts[:, None]
+    losses = [base.loss_function.value(row, test.targets, delta) for row in margins]
     return RadiusPath(
         base,
         np.array(grid),
@@ -274,16 +273,16 @@ def radius_path(
         found.gap,
         np.array([loss.mean() for loss in losses]),
         np.array([loss.std(ddof=1) / len(loss) ** 0.5 for loss in losses]),
-        np.count_nonzero(coefs, axis=1),
+        np.diff(coefs.indptr),
         found.intercepts,
-        scipy.sparse.csr_array(coefs if scales is None else coefs / scales),
+        coefs if scales is None else coefs.multiply(1 / scales).tocsr(),
         marks,
     )
 
 
-def unsolved(constraint: str, found: Evaluation, units: HostArray) -> HostArray:
+def not_best(constraint: str, found: Evaluation, units: HostArray, limits: HostArray) -> HostArray:
     """Which models are not near the best of their sets: by their gap, or because a smaller set has a smaller loss."""
-    marks = too_large(found.gap, found.value, units)
+    marks = unsolved(found, limits, units) | too_large(found.gap, found.value, units)
     if constraint == "simplex":  # whose members have another sum: a larger one does not hold the smaller
         return marks
     before = np.minimum.accumulate(np.concatenate([[np.inf], found.value[:-1]]))
@@ -292,11 +291,11 @@ def unsolved(constraint: str, found: Evaluation, units: HostArray) -> HostArray:
 
 def polished(
     settings: Settings, data: Examples, passes: int | None, tol: float, seeds: list[int], show: bool
-) -> tuple[HostArray, Evaluation]:
+) -> tuple[scipy.sparse.csr_array, Evaluation]:
     """Each radius solved from the one before; fewer of them after Ctrl-C."""
     first = some(settings, [0])
     limits = tol * loss_units(first, data)
-    found: list[tuple[HostArray, Evaluation]] = []
+    supports, values, found = [], [], []
     with ProgressBar(settings.models, show, "radii", "radii") as bar, catch_interrupt() as interrupted:
         start = fit_in_memory(
             first, data, Budget(passes=passes, steps=None if passes else -(-data.size // 2)), seeds[0]
@@ -307,20 +306,25 @@ def polished(
             start=Start(start.learners.coefs, start.evaluation.intercepts), stop=interrupted.is_set,
             note=bar.note,
         )  # fmt: skip
-        for stage in stages:
+        for (coef,), evaluation in stages:
             if interrupted.is_set():
                 break
-            found.append(stage)
+            supports.append(np.flatnonzero(coef))
+            values.append(coef[supports[-1]])
+            found.append(evaluation)
             bar.advance(1)
     if not found:
         raise KeyboardInterrupt("interrupted before the first radius was solved")
-    values, gaps, shifts = (np.concatenate(parts) for parts in zip(*(stage[1] for stage in found), strict=True))
-    return np.concatenate([stage[0] for stage in found]), Evaluation(values, gaps, shifts)
+    ends = np.cumsum([0, *map(len, supports)])
+    coefs = scipy.sparse.csr_array(
+        (np.concatenate(values), np.concatenate(supports), ends), (len(found), data.n_features)
+    )  # fmt: skip
+    return coefs, Evaluation(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def side_by_side(
     settings: Settings, data: Examples, passes: int, seeds: list[int], n_jobs: int | None, show: bool
-) -> tuple[HostArray, Evaluation]:
+) -> tuple[scipy.sparse.csr_array, Evaluation]:
     """All radii over the same passes; those that are not solved then learn more of them."""
     warm = passes > 1 and settings.models > 1
     total = data.size * (1 + settings.models * (passes - 1)) if warm else data.size * settings.models * passes
@@ -346,7 +350,7 @@ def side_by_side(
             learners.steps,
         )
         units = loss_units(some(settings, [0]), data)
-        marked = np.flatnonzero(unsolved(settings.constraint, found, units))
+        marked = np.flatnonzero(not_best(settings.constraint, found, units, np.full(1, np.inf)))
         if len(marked):
             bar.note(f"{len(marked)} radii are trained on")
             more = ParallelLearners(
@@ -357,7 +361,7 @@ def side_by_side(
             shifts = found.intercepts.copy()
             shifts[marked] = more.intercepts
             found = evaluate(settings, data, coefs, shifts)
-    return coefs, found
+    return scipy.sparse.csr_array(coefs), found
 
 
 def learn(learners: ParallelLearners, data: Examples, seed: int, passes: int, bar: ProgressBar) -> None:
@@ -373,9 +377,10 @@ def learn(learners: ParallelLearners, data: Examples, seed: int, passes: int, ba
     learn_passes(learners, rows, Progress(), passes=rows.turns, report=report)
 
 
-def check_radii(radii: Sequence[float] | None, around: float) -> list[float]:
-    """Rising positive numbers."""
+def check_radii(radii: Sequence[float] | None, data: Examples, settings: Settings) -> list[float]:
+    """Rising positive numbers; where none are given, some around the default radius."""
     if radii is None:
+        around = default_radius(data, settings.loss_function, settings.set)
         return [float(r) for r in np.geomspace(around * SMALLEST, around * LARGEST, GRID)]
     grid = sorted({number(radius, "radii", 0.0, strict=True) for radius in radii})
     if not grid:

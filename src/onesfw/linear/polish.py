@@ -16,24 +16,29 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from onesfw.engine import jobs
-from onesfw.linear.curvature import Columns, curvature
+from onesfw.linear.curvature import Columns, Matrix, curvature
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings
+from onesfw.linear.losses import HUBER
 from onesfw.linear.profile import Expansion, Profile
 from onesfw.linear.simplex_quadratics import over_ball, over_cube, over_simplex
 from onesfw.trees import HostArray
 
 MOST_ROUNDS, MOST_STEPS = 60, 25
+MOST_APPROACHES, FALL = 4, 5.0  # rounds for each δ of the Huber loss, and the factor by which it falls
 FEWEST_NEW = 50  # columns that a round may add, and more where the support is larger
 NEAR = 0.999  # of the multiplier: columns whose gradient is above are worth having
-NEAR_NEXT, WIDE = 0.9, 0.8  # likewise for the next radius, and for columns that are to serve several radii
+NEAR_NEXT, WIDE = 0.9, 0.7  # likewise for the next radius, and for columns that are to serve several radii
 SLACK = 0.1  # of the multiplier: zero columns whose slope is further above it stay out of a step
 FEW = 0.8  # of the columns: where fewer move, the rest is left out
 CLOSE, INEXACT = 1e-3, 1e-2  # gaps above a thousandth of F: steps that bring them to a hundredth are good enough
+SQUARED = 0.1  # of the target: where the gap's square, over F, is below that, Newton's step needs no second look
 SHORTEST = 1e-6  # of a step along the segment
 ROUGH = 1e-2  # how far a round goes, of the gap it began with
 MOST_DAMPING = 1e-2
+SURE = 1e-2  # of the damping: quadratics are then solved exactly
 AS_FORETOLD, LESS_DOUBT = 0.45, 0.1  # of the gain by the slope, half of which a parabola gives: damping falls then
+PROGRESS = 1e-3  # of the gap, by which F falls in a round that does not count as idle
 ROUNDING = 1e-14  # of F
 MOST_IDLE = 2  # steps that F cannot tell from none
 TINY = 1e-300
@@ -69,6 +74,14 @@ class Working(NamedTuple):
     columns: Columns
 
 
+class Quadratic(NamedTuple):
+    """The second-order model of a Newton step."""
+
+    free: HostArray
+    """The places of its columns among the working ones."""
+    H: Matrix
+
+
 class Rounds:
     """One model's way to the optimum, and on to the optima of larger radii.
 
@@ -96,43 +109,56 @@ class Rounds:
     ) -> None:
         self.radius, self.set = float(settings.radii[model]), settings.set
         self.alone = settings.models == 1  # several models that kept their columns might take more memory than the rows
-        self.x, self.tol, self.stop, self.note = np.array(x, np.float64), tol, stop, note
+        self.tol, self.stop, self.note = tol, stop, note
         self.rows = Columns(data.indptr, data.indices, data.values, data.n_features)
         self.profile = Profile(settings, data, model, intercept)
-        self.margins: HostArray | None = None
+        origin = self.place(np.zeros(len(x)), np.zeros(data.size))
+        self.at = self.place(np.array(x, np.float64), self.rows.times(np.asarray(x, np.float64)))
+        if self.set.name != "simplex" and not self.at.there.value < origin.there.value:
+            self.at, self.profile.intercept = origin, origin.there.intercept
         self.gradient: HostArray | None = None
         self.working: Working | None = None
-        self.wide = NEAR
-        self.before: tuple[HostArray, float] | None = None
+        self.quadratic: Quadratic | None = None
+        self.wide, self.doubt = NEAR, 1.0
+
+    def place(self, x: HostArray, margins: HostArray) -> Place:
+        """x with all that is known there."""
+        return Place(x, margins, self.profile.expand(margins))
 
     def grow(self, radius: float) -> None:
-        """Go to the boundary of a larger set, where most solutions lie: on the line through the last two solutions.
+        """Go to the boundary of a larger set, where most solutions lie: to the minimiser of the last quadratic there.
 
-        Without two of them, or without columns at hand, along the ray; on the simplex one of both is needed.
+        Without one, or where F is larger there than at the solution for the smaller set, along the ray.
         """
-        assert self.margins is not None
-        before, self.before = self.before, (self.x, self.radius)
-        norm = self.set.norm(self.x)
+        x, margins, there = self.at
+        norm = self.set.norm(x)
         if norm >= (1 - 1e-9) * self.radius:
-            x = self.x
-            if before is not None and self.working is not None:
-                x = x + (radius - self.radius) / (self.radius - before[1]) * (x - before[0])
-                x[x * self.x <= 0] = 0.0
-                norm = self.set.norm(x)
-            factor = radius / max(norm, TINY)
-            if x is self.x or self.working is None:
-                self.margins = self.margins * factor
-            else:
-                chosen, signs, columns = self.working
-                self.margins = columns.times((factor * signs * x)[chosen])
-            self.x = x * factor
+            ahead = self.ahead(radius)
+            if ahead is None or not ahead.there.value <= there.value:
+                ahead = self.place(x * (radius / max(norm, TINY)), margins * (radius / max(norm, TINY)))
+            self.at = ahead
         self.radius, self.wide = radius, WIDE
+
+    def ahead(self, radius: float) -> Place | None:
+        """The minimiser of the last quadratic over a larger set; None where there is none of all nonzeros."""
+        if self.working is None or self.quadratic is None or self.gradient is None:
+            return None
+        (chosen, signs, columns), (free, H) = self.working, self.quadratic
+        at = chosen[free]
+        z = np.abs(self.at.x[at])
+        if z.sum() < (1 - 1e-9) * self.radius:
+            return None
+        start = z * (radius / z.sum())
+        slope = signs[at] * self.gradient[at] + H.times(start - z)
+        v, x = np.zeros(len(chosen)), np.zeros(len(self.at.x))
+        v[free] = over_simplex(H, slope, start, radius, self.set.name == "simplex")
+        x[at] = signs[at] * v[free]
+        return self.place(x, columns.times(v))
 
     def run(self) -> tuple[HostArray, float, float, float, int]:
         """(x, intercept, value, gap, rounds)."""
-        margins = self.rows.times(self.x) if self.margins is None else self.margins
-        at = Place(self.x, margins, self.profile.expand(margins))
-        rounds, stalled, least = 0, 0, np.inf
+        at = self.approach(self.at) if self.gradient is None else self.at
+        rounds, stalled, least, before = 0, 0, np.inf, np.inf
         if self.gradient is not None:  # of a smaller radius: which columns matter is much the same
             rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT)
         best = at
@@ -143,16 +169,38 @@ class Rounds:
             if not np.isfinite(gap):
                 raise FloatingPointError("the loss is not finite: scale rows and targets, or lower the radius")
             self.note(f"polishing, gap {gap:.1e}")
-            stalled = stalled + 1 if gap > 0.7 * least else 0
+            stalled = stalled + 1 if gap > 0.7 * least and at.there.value > before - PROGRESS * least else 0
+            before = at.there.value
             if gap < least:
                 best, least, self.gradient = at, gap, gradient
             if gap <= self.tol or stalled > 4 or self.stop():
                 break
             at = self.step(at, gradient, max(0.3 * self.tol, ROUGH * gap))
-        self.x, self.margins = best.x, best.margins
+        self.at = best
         if not self.alone:
-            self.working = None
+            self.working = self.quadratic = None
         return best.x, best.there.intercept, best.there.value, float(least), rounds
+
+    def approach(self, at: Place) -> Place:
+        """A start from which the Huber loss can be solved: its δ comes down from the size of the residuals in steps.
+
+        Where few residuals are below δ, nearly nothing bends, and Newton's steps are short.
+        """
+        if self.profile.code != HUBER:
+            return at
+        delta = self.profile.delta
+        residuals = np.abs(at.margins + at.there.intercept - self.profile.targets)
+        self.profile.delta = max(delta, float(np.median(residuals)))
+        while self.profile.delta > delta:
+            at = self.place(at.x, at.margins)
+            for _ in range(MOST_APPROACHES):
+                gradient = self.rows.back(at.there.slopes)
+                gap = float(gradient @ at.x) - self.radius * self.set.least(gradient)
+                if not gap > INEXACT * at.there.value or self.stop():
+                    break
+                at = self.step(at, gradient, ROUGH * gap)
+            self.profile.delta = max(delta, self.profile.delta / FALL)
+        return self.place(at.x, at.margins)
 
     def step(self, at: Place, gradient: HostArray, target: float, near: float = NEAR) -> Place:
         """A round."""
@@ -167,7 +215,7 @@ class Rounds:
         chosen, signs = self.choose(x, gradient, min(near, self.wide))
         every = np.zeros(len(x))
         every[chosen] = signs
-        self.working = Working(chosen, every, self.rows.only(chosen, signs))
+        self.working, self.quadratic = Working(chosen, every, self.rows.only(chosen, signs)), None
         return self.working
 
     def choose(self, x: HostArray, gradient: HostArray, near: float) -> tuple[HostArray, HostArray]:
@@ -203,6 +251,8 @@ class Rounds:
             few = len(free) < FEW * len(z)
             some = columns.only(free, np.ones(len(free))) if few else columns
             H = curvature(some, there.bends, there.centred, damping, self.rows.nbytes, True)
+            if isinstance(H, Matrix):
+                self.quadratic = Quadratic(free if few else np.arange(len(z)), H)
             if turning(g, z) > -float(g.min()):
                 accuracy = 0.0  # exchanges pass over small coefficients
             if not few:
@@ -236,15 +286,17 @@ class Rounds:
 
     def newton(self, columns: Columns, at: Place, target: float, gap_of: GapOf, program: Program) -> Place:
         """min φ over the set on these columns, to a gap of `target`."""
-        (z, margins, now), caution, doubt, idle = at, 0.0, 1.0, 0
+        (z, margins, now), caution, idle = at, 0.0, 0
+        if not self.set.one_hot:
+            self.doubt = 1.0
         for _ in range(MOST_STEPS):
             slope = columns.back(now.slopes)
             gap = gap_of(slope, z)
             if gap <= target or idle > MOST_IDLE or self.stop():
                 break
             share = gap / max(abs(now.value), TINY)
-            damping = doubt * min(MOST_DAMPING, share)  # far away; Newton's own step near the end
-            goal = program(now, damping, INEXACT if share > CLOSE else 0.0, slope, z)
+            damping = self.doubt * min(MOST_DAMPING, share)  # far away; Newton's own step near the end
+            goal = program(now, damping, INEXACT if share > CLOSE and self.doubt > SURE else 0.0, slope, z)
             if self.set.one_hot:
                 goal[goal < 1e-16 * self.radius] = 0.0
             downhill, noise = float(slope @ (goal - z)), ROUNDING * abs(now.value)
@@ -261,7 +313,7 @@ class Rounds:
                 length /= 2
                 trial = margins + length * (ahead - margins)
                 there = self.profile.expand(trial)
-            doubt = doubt * LESS_DOUBT if there.value <= now.value + AS_FORETOLD * downhill else 1.0
+            self.doubt = self.doubt * LESS_DOUBT if there.value <= now.value + AS_FORETOLD * downhill else 1.0
             if length <= SHORTEST:
                 if caution >= 1:
                     break
@@ -269,6 +321,8 @@ class Rounds:
             else:
                 caution = min(1.0, max(0.05, 4 * caution)) if length < 0.2 else caution / 4 if caution > 1e-3 else 0.0
                 z, margins, now = (goal if length == 1 else z + length * (goal - z)), trial, there
+            if self.set.one_hot and length == 1 and gap * gap <= SQUARED * target * abs(now.value):
+                break
             if caution > 0:
                 now = self.profile.expand(margins, caution)
         return Place(z, margins, now if caution == 0 else self.profile.expand(margins))
@@ -328,4 +382,5 @@ def together(models: Sequence[Rounds], n_jobs: int | None = None) -> Polished:
             shares = [(share,) for share in np.array_split(np.arange(len(models)), workers)]
             parts = jobs.together(lambda share: [models[m].run() for m in share], shares, shared=True)
     xs, shifts, values, gaps, rounds = zip(*(found for part in parts for found in part), strict=True)
-    return Polished(np.stack(xs), Evaluation(np.array(values), np.array(gaps), np.array(shifts)), max(rounds))
+    coefs = xs[0][None] if len(xs) == 1 else np.stack(xs)
+    return Polished(coefs, Evaluation(np.array(values), np.array(gaps), np.array(shifts)), max(rounds))

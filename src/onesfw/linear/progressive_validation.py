@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from onesfw.arguments import named
 from onesfw.linear.defaults import default_radius
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Learner, Settings
@@ -59,10 +60,23 @@ class RadiusCandidates:
         return float(self.radii[self.leader])
 
     def learn_examples(self, data: Examples, order: HostArray) -> HostArray:
-        """A step of each model for each row of the order; the sums of the losses of the radius that leads."""
-        totals = self.learner.learn_examples(data, order).reshape(len(self.radii), self.models)
+        """A step of each model for each row of the order; the sums of the losses of the radius that leads.
+
+        Raises:
+            FloatingPointError: where at no radius the loss stayed within the range of numbers: one that left is out.
+        """
+        totals = self.learner.learn_unchecked(data, order)
+        lost = ~self.learner.finite(totals)
+        self.learner.forget(np.flatnonzero(lost))
+        totals = np.where(lost, np.inf, totals).reshape(len(self.radii), self.models)
         if not self.over:
             self.totals += totals.mean(axis=1)
+        self.totals[lost.reshape(totals.shape).any(axis=1)] = np.inf
+        if not np.isfinite(self.totals[self.leader]):
+            raise FloatingPointError(
+                f"the loss is not finite after {self.steps:,} steps at any radius: scale rows and targets, or give a "
+                f"small {named('radius')}"
+            )
         return totals[self.leader]
 
     def first_pass_is_over(self) -> bool:

@@ -59,6 +59,18 @@ def solve_radii(
             yield found.coefs, found.evaluation
 
 
+def is_last(
+    settings: Settings, coefs: HostArray, gaps: HostArray, radius: float, largest: float, limits: HostArray
+) -> bool:  # fmt: skip
+    """Whether the models are those of all larger sets too, up to their limits.
+
+    At x inside of its set the gap is at least (r − ‖x‖) times the dual norm of the gradient, which bounds the gap over
+    any larger set. That x is inside is not enough: in a small set the origin has a small gap.
+    """
+    room = radius - np.array([settings.set.norm(coef) for coef in coefs])
+    return bool(((room > 1e-6 * radius) & (gaps * (room + largest - radius) <= limits * room)).all())
+
+
 def validation_losses(settings: Settings, data: Examples, coefs: HostArray, intercepts: HostArray) -> HostArray:
     """The loss of each row, the mean over the models."""
     total = np.zeros(data.size)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from onesfw.engine import jobs
+from onesfw.linear.convergence import unsolved, warn_of_unsolved
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Settings
 from onesfw.linear.polish import pools
 from onesfw.linear.profile import loss_units
-from onesfw.linear.radii import part, solve_radii, validation_losses
+from onesfw.linear.radii import is_last, part, solve_radii, validation_losses
 from onesfw.trees import HostArray
 
 SMALLEST, LARGEST, GRID = 1 / 100, 10.0, 20  # of the default radius, and how many between
@@ -31,11 +32,13 @@ class FoldLosses:
         radii: rising.
         losses: radii × folds, the mean loss; infinite where a margin left the range of numbers.
         nonzeros: radii × folds, of the coefficients, over all classes.
+        unsolved: radii × folds, whether the gap was not reached; no such radius is chosen.
     """
 
     radii: HostArray
     losses: HostArray
     nonzeros: HostArray
+    unsolved: HostArray
 
     @property
     def mean(self) -> HostArray:
@@ -59,12 +62,15 @@ class FoldLosses:
         Raises:
             FloatingPointError: where no radius could be solved on every fold.
         """
-        best = int(np.argmin(self.mean))
-        if not np.isfinite(self.mean[best]):
-            raise FloatingPointError("the loss is not finite at any radius: scale rows and targets, or lower radii")
+        mean = np.where(self.unsolved.any(axis=1), np.inf, self.mean)
+        best = int(np.argmin(mean))
+        if not np.isfinite(mean[best]):
+            raise FloatingPointError(
+                "at no radius every fold was solved, or its loss is not finite: scale rows and targets, or lower radii"
+            )
         if rule == "best":
             return best
-        return int(np.argmax(self.mean <= self.mean[best] + self.stderr[best]))
+        return int(np.argmax(mean <= mean[best] + self.stderr[best]))
 
 
 def cross_validate(
@@ -98,15 +104,21 @@ def cross_validate(
     """
     heard: Callable[[], bool] = never if jobs.away() else stop
     tasks = [(settings, data, learnt, held, list(radii), tol, heard) for learnt, held in folds]
-    found: list[tuple[HostArray, HostArray]] = []
+    found: list[tuple[HostArray, HostArray, HostArray]] = []
     with pools().limit(limits=1):  # here, for threads would undo one another's limits
         for one in jobs.in_order(losses_of, tasks, n_jobs=n_jobs):
             if stop():
                 raise KeyboardInterrupt("interrupted while the radius was chosen")
             found.append(one)
             note(f"{len(found)} of {len(folds)} folds")
-    losses, nonzeros = (np.stack(part, axis=1) for part in zip(*found, strict=True))
-    return FoldLosses(np.asarray(radii, np.float64), losses, nonzeros)
+    losses, nonzeros, marks = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    if marks.any():
+        first = radii[int(np.argmax(marks.any(axis=1)))]
+        warn_of_unsolved(
+            f"{marks.any(axis=1).sum()} of {len(radii)} radii were not solved on every fold, the first of them "
+            f"{first:.4g}: none of them is chosen", data,
+        )  # fmt: skip
+    return FoldLosses(np.asarray(radii, np.float64), losses, nonzeros, marks)
 
 
 def never() -> bool:
@@ -122,11 +134,12 @@ def losses_of(
     radii: list[float],
     tol: float,
     stop: Callable[[], bool],
-) -> tuple[HostArray, HostArray]:
-    """The mean loss of each radius on the rows held out, and the nonzeros."""
+) -> tuple[HostArray, HostArray, HostArray]:
+    """The mean loss of each radius on the rows held out, the nonzeros, and whether it was not solved."""
     train, test = part(data, learnt), part(data, held)
     losses, nonzeros = np.full(len(radii), np.inf), np.zeros(len(radii), np.int64)
-    limits = np.maximum(tol * loss_units(settings, train), 1e-12)
+    marks, units = np.zeros(len(radii), bool), loss_units(settings, train)
+    limits = np.maximum(tol * units, 1e-12)
     done = 0
     try:
         for radius, (coefs, found) in zip(
@@ -134,10 +147,10 @@ def losses_of(
         ):  # fmt: skip
             rows = validation_losses(settings, test, coefs, found.intercepts)
             losses[done:], nonzeros[done:] = np.average(rows, weights=test.weights), np.count_nonzero(coefs)
+            marks[done:] = unsolved(found, limits, units).any()
             done += 1
-            inside = all(settings.set.norm(coef) < (1 - 1e-6) * radius for coef in coefs)
-            if inside or stop():  # inside: the optimum of this set is that of all larger ones
+            if is_last(settings, coefs, found.gap, radius, radii[-1], limits) or stop():
                 break
     except FloatingPointError:  # a margin beyond the numbers: the radii before it stand
         losses[done:] = np.inf
-    return losses, nonzeros
+    return losses, nonzeros, marks

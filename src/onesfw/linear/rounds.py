@@ -120,7 +120,7 @@ def learn_shards(
     passes: int,
     saves: Checkpoint | None = None,
     stop: Callable[[], bool] = lambda: False,
-    report: Callable[[int, int, float, float, float | None], None] = lambda *told: None,
+    report: Callable[[int, int, float, float | None], None] = lambda *told: None,
     check: Callable[[], None] = lambda: None,
 ) -> Done:
     """So many passes over all shards, each round a pure function of the state before it.
@@ -132,7 +132,7 @@ def learn_shards(
         passes: over all rows.
         saves: where the state is kept between rounds.
         stop: asked after each round.
-        report: hears the pass, the rows learnt, their rate, their loss, and the rows of all passes.
+        report: hears the pass, the rows learnt, their loss, and the rows of all passes.
         check: called where a pass begins, but for the first; raises where the rows are no longer what they were.
 
     Returns:
@@ -170,9 +170,8 @@ def learn_shards(
             refuse_sorted(settings, learnt, split.round_rows)
         place += 1
         rows = place * split.round_rows * len(shards)
-        rate = (place - first) * split.round_rows * len(shards) / max(1e-9, time.perf_counter() - clock)
         loss = sum(one.loss for one in learnt) / (split.round_rows * len(shards))
-        report(min(passes - 1, rows // size), rows, rate, loss, passes * size)
+        report(min(passes - 1, rows // size), rows, loss, passes * size)
         if saves is not None and saves.due():
             save()
     save()

@@ -15,7 +15,7 @@ MOST_PIVOTS, PATIENCE = 25, 3
 MOST_EXCHANGES = 20  # times the columns
 GAP_EVERY = 16  # exchanges
 WARM = 1e-2  # how near exchanges come before pivoting begins
-MOST_SHIFTS, MOST_FACES = 12, 30
+MOST_SHIFTS, MOST_FACES = 30, 30
 ACCURATE, SHORTEST = 1e-2, 1e-4
 LEAST_DIAGONAL = 1e-8
 TINY = 1e-300
@@ -136,23 +136,26 @@ def over_simplex(
 
 def over_ball(H: Curvature, slope: HostArray, z: HostArray, radius: float) -> HostArray:
     """Over {‖v‖₂ ≤ r}: (H + λ) v = H z − g with the λ ≥ 0 at which ‖v‖ = r, by Newton's method on 1/‖v‖ − 1/r."""
-    every, c = np.arange(len(z)), slope - H.times(z)
+    every = np.arange(len(z))
     level = max(-float(slope @ z) / radius**2, 0.0)
     low, high = 0.0, np.inf
-    v = z
+    v = inside = z
     for _ in range(MOST_SHIFTS):
-        v = H.solve(every, -c[:, None], level)[:, 0]
+        v = z + H.solve(every, -(slope + level * z)[:, None], level)[:, 0]  # the small part alone is solved for
         size = float(np.linalg.norm(v))
         if (level == 0 and size <= radius) or abs(size - radius) <= 1e-9 * radius:
+            inside = v if size <= radius else v * (radius / size)
             break
-        low, high = (level, high) if size > radius else (low, level)
+        if size > radius:
+            low = level
+        else:
+            high, inside = level, v
         turn = H.solve(every, v[:, None], level)[:, 0]
         new = level + (size - radius) / radius * size**2 / max(float(v @ turn), TINY)
         if not low <= new <= high:
-            new = low if high == np.inf else (low + high) / 2
+            new = low if high == np.inf else (low * high) ** 0.5 if low > 0 else high / 10
         level = max(new, 0.0)
-    size = float(np.linalg.norm(v))
-    return v * (radius / size) if size > radius else v
+    return inside if inside is not z else v * (radius / float(np.linalg.norm(v)))
 
 
 def over_cube(H: Curvature, slope: HostArray, z: HostArray, radius: float) -> HostArray:

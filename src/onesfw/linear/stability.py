@@ -14,13 +14,14 @@ from onesfw.engine import jobs, rows
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import Tensors
 from onesfw.linear.constraints import CONSTRAINTS
+from onesfw.linear.convergence import unsolved, warn_of_unsolved
 from onesfw.linear.defaults import default_radius
 from onesfw.linear.examples import Examples
 from onesfw.linear.false_selections import ASSUMPTIONS, false_selections, most_selected
 from onesfw.linear.learner import Settings
 from onesfw.linear.polish import pools
 from onesfw.linear.profile import loss_units
-from onesfw.linear.radii import part, solve_radii
+from onesfw.linear.radii import is_last, part, solve_radii
 from onesfw.progress import ProgressBar
 from onesfw.results.pictures import GREY, log_radii
 from onesfw.results.show import FileKind, Sheet, Shown, axes_of
@@ -255,19 +256,25 @@ def stability_selection(
     labels = data.targets if settings.loss_function.classifies else None
     halves = rows.halves(data.size, 2 * pairs, labels=labels, key=whole_number(key, "key", 0))
     counts = np.zeros((len(grid), settings.n_features), np.int64)
-    total = 0
+    total, missed = 0, 0
     with ProgressBar(len(halves), progress, "half-samples", "half-samples") as bar, catch_interrupt() as interrupted:
         stop: Callable[[], bool] = never if jobs.away() else interrupted.is_set
         tasks = [(settings, data, half, grid, limit, tol, stop) for half in halves]
         bar.note("")
         with pools().limit(limits=1):  # here, for threads would undo one another's limits
-            for sets in jobs.in_order(selected_by, tasks, n_jobs=n_jobs):
+            for sets, solved in jobs.in_order(selected_by, tasks, n_jobs=n_jobs):
                 if interrupted.is_set():
                     raise KeyboardInterrupt("interrupted; nothing was selected")
                 for place in range(len(grid)):
                     counts[place, sets[min(place, len(sets) - 1)]] += 1
                 total += len(np.unique(np.concatenate(sets)))
+                missed += not solved
                 bar.advance(1)
+    if missed:
+        warn_of_unsolved(
+            f"{missed} of {len(halves)} half-samples have radii that were not solved to {named('tol')}: the shares of "
+            "their columns may be wrong", data,
+        )  # fmt: skip
     shares, mean = counts / len(halves), total / len(halves)
     return Stability(np.array(grid), shares, float(threshold), pairs, columns, mean, limit, assumption)
 
@@ -317,13 +324,18 @@ def selected_by(
     limit: int | None,
     tol: float,
     stop: Callable[[], bool],
-) -> list[HostArray]:
-    """The columns that a half-sample selects at each radius; after the last of the list they stay as they are."""
-    train = part(data, half)
-    limits = tol * loss_units(replace(settings, radius=1.0), train)
+) -> tuple[list[HostArray], bool]:
+    """The columns that a half-sample selects at each radius; after the last of the list they stay as they are.
+
+    And whether each of these radii was solved.
+    """
+    train, solved = part(data, half), True
+    units = loss_units(replace(settings, radius=1.0), train)
+    limits = tol * units
     seen = np.zeros(settings.n_features, bool)
     found: list[HostArray] = []
-    for radius, (coefs, _) in zip(radii, solve_radii(settings, train, radii, limits, stop=stop), strict=True):
+    for radius, (coefs, at) in zip(radii, solve_radii(settings, train, radii, limits, stop=stop), strict=True):
+        solved &= not unsolved(at, limits, units).any()
         sizes = np.abs(coefs).max(axis=0)
         chosen = sizes > 0
         new = np.flatnonzero(chosen & ~seen)
@@ -333,7 +345,6 @@ def selected_by(
             chosen[new[np.argsort(-sizes[new], kind="stable")[room:]]] = False
         seen |= chosen
         found.append(np.flatnonzero(chosen))
-        inside = all(settings.set.norm(coef) < (1 - 1e-6) * radius for coef in coefs)
-        if full or inside or stop():  # inside: the optimum of this set is that of all larger ones
+        if full or is_last(settings, coefs, at.gap, radius, radii[-1], limits) or stop():
             break
-    return found
+    return found, solved

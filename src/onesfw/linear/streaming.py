@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data import passes as kept_rows
@@ -23,8 +26,17 @@ from onesfw.engine.checkpoint import FILE_PART, Checkpoint, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
 from onesfw.linear.constraints import constraint_name
-from onesfw.linear.file_rows import FileRows, Scaled, learner_for
-from onesfw.linear.finishing import Finished, converged, finish, gathered, stream_converged
+from onesfw.linear.convergence import LARGE_SHARE
+from onesfw.linear.file_rows import FileRows, Learning, Sample, learner_for
+from onesfw.linear.finishing import (
+    Finished,
+    converged,
+    finish,
+    gathered,
+    no_worse_than_a_constant,
+    stream_converged,
+    warn_of_constant,
+)
 from onesfw.linear.learner import DEFAULT_SCHEDULE, SCHEDULES, Learner, evaluate
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.model import LinearModel, Training, package_versions
@@ -38,8 +50,6 @@ from onesfw.linear.shards import gap_over
 from onesfw.linear.training import learn_passes, resumed
 from onesfw.linear.training_scores import with_training_scores
 from onesfw.progress import PassesBar
-
-MUCH = 0.1  # of the loss: a gap over all shards that is said
 
 
 def train(
@@ -243,10 +253,13 @@ def run(
             rows, options, buffer=plan.buffer, cache=place, decided=decided, skipped=record.skipped,
             digests=digests,
         )  # fmt: skip
-    settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
+    try:
+        settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
+    except ValueError as error:
+        raise (error if saves is None or decided is None else saves.damaged()) from error
     check_memory(settings.n_features, 16 * settings.models * (1 if plan.radius is not None else len(FACTORS)))
     source = FileRows(passes, plan.key, settings)
-    size, begun, before = rows.text_size(), record.all_rows, record.seconds
+    size = rows.text_size()
     with PassesBar(show, plan.passes) as bar, catch_interrupt() as interrupted, kept_in(checkpoint):
         if saved is None:
             first = source.first_rows(interrupted.is_set)
@@ -259,16 +272,17 @@ def run(
                 raise saves.damaged()
         try:
             learner = learner_for(settings, candidates, None if decided is None else tensors)
-        except (KeyError, IndexError, ValueError) as error:
+            sample = Sample(settings, plan.key, None if decided is None else tensors)
+        except (KeyError, IndexError, ValueError, TypeError) as error:
             raise (error if saves is None else saves.damaged()) from error
         compiling = learner.compile(passes.prepared.encoding.dtype)
 
         def report(now: Progress) -> None:
-            rate = (now.all_rows - begun) / max(1e-9, now.seconds - before)
-            bar.report(now.sweep, now.all_rows, rate, now.loss / now.rows, expected(now, plan.passes, size))
+            bar.report(now.sweep, now.all_rows, now.loss / now.rows, expected(now, plan.passes, size))
 
         finished = learn_passes(
-            Scaled(learner, source), source, record, passes=plan.passes, stop=interrupted.is_set, report=report,
+            Learning(learner, source, sample, record), source, record, passes=plan.passes, stop=interrupted.is_set,
+            report=report,
             satisfied=learner.first_pass_is_over if isinstance(learner, RadiusCandidates) else lambda: False,
             saves=saves,
             about=lambda: {"prepared": passes.prepared.to_json(), "digests": passes.digests, "radii": list(candidates)},
@@ -286,6 +300,9 @@ def run(
                 settings, data, ended, choose=plan.radius is None, key=plan.key, stop=interrupted.is_set, note=bar.say
             )  # fmt: skip
             finished = not interrupted.is_set()
+        share = 1.0
+        if ended.evaluation is None:
+            ended, share = no_worse_than_a_constant(replace(settings, radius=radius), sample.weighted(), ended)
     warn_skipped(rows.name, passes.bad_examples, record.skipped)
     several, coefs = settings.models > 1, ended.coefs if source.scales is None else ended.coefs / source.scales
     model = LinearModel(
@@ -303,7 +320,10 @@ def run(
         return model
     settings = replace(settings, radius=ended.radius)
     training = with_training_scores(model.training, model, settings, passes)
-    if data is None:
+    if share < 1:
+        warn_of_constant(share)
+        near: bool | None = False
+    elif data is None:
         near = stream_converged(training)
     else:
         found = ended.evaluation or evaluate(settings, data, ended.coefs, ended.intercepts)
@@ -358,12 +378,14 @@ def run_shards(
     if not done.finished:
         return model
     value, gap = gap_over(settings, state, shards)
-    if gap > MUCH * value:
-        warn(
+    if gap > LARGE_SHARE * abs(value):
+        warnings.warn(
             f"the Frank-Wolfe gap over all shards is {gap:.2g}, and the loss {value:.2g}; give more {named('passes')}, "
-            f"or fewer {named('shards')}"
+            f"or fewer {named('shards')}",
+            ConvergenceWarning,
+            stacklevel=3,
         )
-    model = replace(model, training=replace(model.training, gap=gap))
+    model = replace(model, training=replace(model.training, gap=gap, converged=gap <= LARGE_SHARE * abs(value)))
     return model if test is None else tested(model, test, options)
 
 

@@ -236,15 +236,20 @@ def fit_in_memory(
     rows = Memory(data, seed, budget.total(data.size), independent=budget.gradient == "sag")
     straight = budget.polish and start is not None and budget.passes is None and budget.steps is None
     if not straight:
-        learn_passes(
-            learners,
-            rows,
-            Progress(),
-            passes=rows.turns,
-            stop=stop,
-            report=report,
-            satisfied=lambda: budget.tol is not None and rows.left > 0 and bool((measure().gap <= limits).all()),
-        )
+        try:
+            learn_passes(
+                learners,
+                rows,
+                Progress(),
+                passes=rows.turns,
+                stop=stop,
+                report=report,
+                satisfied=lambda: budget.tol is not None and rows.left > 0 and bool((measure().gap <= limits).all()),
+            )
+        except FloatingPointError:
+            if not budget.polish:
+                raise
+            learners = ParallelLearners(settings, n_jobs=n_jobs)  # the polish finds its way from the origin too
     steps = -(-learners.steps // data.size)
     if not budget.polish:
         return Fit(learners, measure(), steps, limits, units, not stop())

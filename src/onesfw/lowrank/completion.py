@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
-from rich.progress import TextColumn, TimeElapsedColumn
+from rich.progress import TimeElapsedColumn
 
 from onesfw import __version__
 from onesfw.arguments import choose, named, number, whole_number
@@ -32,7 +32,7 @@ from onesfw.lowrank.observed import (
     triplets,
 )
 from onesfw.lowrank.warm_path import PathState, check_radii, default_radii, fit_path, hold_out, summary, warm
-from onesfw.progress import Bar
+from onesfw.progress import Bar, NoteColumn
 from onesfw.trees import HostArray, Rows
 
 PATH_GAP = 1e-2  # of the models of a path, relative: their order is known long before
@@ -335,7 +335,7 @@ class Watch:
 @contextmanager
 def watched(progress: bool, limit: float, begun: float) -> Iterator[Watch]:
     """A bar, the clock, and Ctrl-C as a wish to stop; numbers that grow beyond all bounds are an error that says so."""
-    columns = (TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+    columns = (NoteColumn(), TimeElapsedColumn())
     try:
         quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # it ends in one of the errors below
         with quiet, catch_interrupt() as wished, Bar(bool(progress), "compiling", None, *columns) as bar:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
 from onesfw.trees import Array
 
 ROUNDS = 6
+traced_once = partial(jax.jit, static_argnames="n", inline=True)  # a run is traced anew at every call
 
 
+@traced_once
 def uniform_index(key: Array, number: Array, n: int) -> Array:
     """A uniform row 0..n−1 for sample `number`, independent of all other samples'.
 
@@ -32,6 +36,7 @@ def upper_product(word: Array, n: int) -> Array:
     return top * n_top + (middle >> 16) + (other >> 16)
 
 
+@traced_once
 def shuffled_index(key: Array, number: Array, n: int) -> Array:
     """Entry `number mod n` of the random permutation of 0..n−1 that belongs to pass `number // n`.
 

@@ -161,8 +161,9 @@ def ranks(result: Result) -> list[tuple[str, int | Counts, int]]:
     """Of each matrix in x: its name, its rank up to rounding (one for each replicate), and the most it could be."""
     found: list[tuple[str, int | Counts, int]] = []
     extra = 0 if result.replicates is None else 1
-    rounding = float(np.finfo(trees.dtype_of(result.x)).eps)
-    for name, leaf in named_leaves(result.x):
+    leaves = named_leaves(result.x)
+    rounding = float(np.finfo(trees.dtype_of(result.x)).eps) if leaves else 0.0  # x may be a tree without any
+    for name, leaf in leaves:
         most = min(leaf.shape[-2:], default=0)
         if leaf.ndim == 2 + extra and 1 < most <= LARGEST_RANK and np.isfinite(leaf).all():
             rank = np.asarray(np.linalg.matrix_rank(leaf, rtol=max(leaf.shape[-2:]) * rounding), np.int64)

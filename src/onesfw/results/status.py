@@ -16,9 +16,9 @@ class Status(Enum):
 
     STEPS_DONE = "All steps were done."
     GAP_REACHED = "The upper confidence limit of the Frank-Wolfe gap fell below gap_tol."
-    TIME_UP = "The time limit was reached; x is the last feasible iterate. Raise time_limit for more steps."
-    INTERRUPTED = "The run was interrupted; x is the last feasible iterate."
-    STOPPED = "A callback returned False; x is the last feasible iterate."
+    TIME_UP = "The time limit was reached; x is feasible, from the steps done. Raise time_limit for more steps."
+    INTERRUPTED = "The run was interrupted; x is feasible, from the steps done."
+    STOPPED = "A callback returned False; x is feasible, from the steps done."
     NOT_FINITE = (
         "A gradient or an iterate became NaN or infinite; x is the last finite iterate. "
         "Check the objective's values and derivatives near it (log 0 and 0/0 are the usual causes)."

@@ -98,6 +98,7 @@ class CrossValidated(LinearOneSFW):
             "std_loss": found.std,
             "stderr_loss": found.stderr,
             "mean_nonzeros": found.nonzeros.mean(axis=1),
+            "unsolved": found.unsolved.any(axis=1),
             **{f"split{fold}_loss": column for fold, column in enumerate(found.losses.T)},
         }
         return float(found.radii[place])
@@ -215,7 +216,8 @@ class OneSFWClassifierCV(CrossValidated, OneSFWClassifier):
         radius_, best_radius_: the radius chosen by the rule, and the one with the least mean loss.
         radii_: those that were tried.
         loss_path_: radii × folds, the mean loss on the rows held out.
-        cv_results_: "radius", "mean_loss", "std_loss", "stderr_loss", "mean_nonzeros", "split0_loss", ….
+        cv_results_: "radius", "mean_loss", "std_loss", "stderr_loss", "mean_nonzeros", "unsolved", "split0_loss",
+            ….
         coef_, sparse_coef_, intercept_, classes_, gap_, objective_, scale_, n_iter_: as in `OneSFWClassifier`.
 
     Raises:
@@ -297,7 +299,8 @@ class OneSFWRegressorCV(CrossValidated, OneSFWRegressor):
         radius_, best_radius_: the radius chosen by the rule, and the one with the least mean loss.
         radii_: those that were tried.
         loss_path_: radii × folds, the mean loss on the rows held out; of "squared", half the squared error.
-        cv_results_: "radius", "mean_loss", "std_loss", "stderr_loss", "mean_nonzeros", "split0_loss", ….
+        cv_results_: "radius", "mean_loss", "std_loss", "stderr_loss", "mean_nonzeros", "unsolved", "split0_loss",
+            ….
         coef_, sparse_coef_, intercept_, gap_, objective_, scale_, n_iter_: as in `OneSFWRegressor`.
 
     Raises:
