@@ -211,7 +211,7 @@ def radius_path(
         cols: their column numbers.
         values: their values.
         shape: (rows, columns); None for as many as the numbers need.
-        radii: of the models; None for 20 from 0.08 to 4 times the spread of what the biases leave.
+        radii: of the models; None for 20 from 0.02 to 4 times the spread of what the biases leave.
         validation: the share of the entries to measure on, of which 200,000 at most are taken, or three vectors (rows,
             cols, values) of other entries.
         loss: "squared", "huber", "logistic" or "poisson".

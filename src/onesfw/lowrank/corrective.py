@@ -38,7 +38,7 @@ MOST_ROUNDS = 500
 NO_LIMIT = 2**31  # of the rank
 STEPS_A_ROUND = 20
 LEAST_STEPS = 4
-SETTLED = 0.3  # times gap_tol² and the value: a gain that ends a round, since gains fall with the square of gaps
+SETTLED = 0.3  # times gap_tol² and F without X: a gain that ends the first round; gains fall with the square of gaps
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
@@ -134,8 +134,8 @@ def fit(
     cap = min(limits.max_rank, *data.shape)
     stage = stage or Stage(first_atoms(data, biases_alone(data, radius), cap, np.random.default_rng([key, 0])))
     while True:
-        last = max(min(stage.before, data.null[2]) - floor, least)
-        point, full = descend(data, stage.point, limits.stop, SETTLED * limits.gap_tol**2 * last)
+        little = 0.0 if np.isfinite(stage.before) else SETTLED * limits.gap_tol**2 * (data.null[2] - floor)
+        point, full, settled = descend(data, stage.point, limits.stop, little)
         P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, full)
         point, slope = measured(data, replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1))
         goal = limits.gap_tol * max(point.value - floor, least)
@@ -171,7 +171,8 @@ def fit(
                 point, _ = certified(data, point, slope, atoms.start, level, rng, hurry=False)
             return point, why
         drop = stage.drop * (0.1 if stuck else 1.0)  # the new atoms were dropped again
-        stage = Stage(grow(data, point, atoms, cap), atoms.start, point.value, drop)
+        grown = point if settled else grow(data, point, atoms, cap)  # corrected all the way, before atoms are let in
+        stage = Stage(grown, atoms.start, point.value, drop)
         keep(stage)
 
 
@@ -282,12 +283,13 @@ def certified(
     return replace(point, gap=min(gap, point.value - data.floor)), atoms  # no predictions could gain more
 
 
-def descend(data: Observed, point: Point, stop: Callable[[], bool], little: float) -> tuple[Point, bool]:
+def descend(data: Observed, point: Point, stop: Callable[[], bool], little: float) -> tuple[Point, bool, bool]:
     """Preconditioned conjugate gradients (Polak-Ribière) on the factors and the biases, with a search along the way.
 
     The preconditioner is the diagonal of the Gauss-Newton blocks. Where the factors fill their ball, the gradient is
     that of the Lagrange function, with the multiplier that makes it tangential. It ends where a Newton step with the
-    preconditioner would gain as little as that. Returns whether the ball was filled at the end.
+    preconditioner would gain as little as that. Returns whether the ball was filled at the end, and whether it
+    ended for that reason.
     """
     n, radius = data.n, point.radius
     P, Q, bu, bi = point.P.copy(), point.Q.copy(), point.bu.copy(), point.bi.copy()
@@ -295,7 +297,7 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool], little: floa
     GP, GQ, oP, oQ, dP, dQ = arrays
     gu, gi, ou, oi, du, di = (np.zeros_like(b) for b in (bu, bi, bu, bi, bu, bi))
     last = first = 0.0
-    pulled, steps = False, 0
+    pulled, settled, steps = False, False, 0
     row_ridge, col_ridge = data.ridge
     free = 1.0 if row_ridge else 0.0
     columns = P.shape[1]
@@ -317,7 +319,8 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool], little: floa
         old = old_p + old_q + float(ou @ zu + oi @ zi)
         if not steps or (pull > 0) != pulled:
             first, pulled = new, pull > 0
-        if new <= 2 * n * little or (steps >= LEAST_STEPS and new < SHRINK * first):
+        settled = 0.0 < new <= 2 * n * little
+        if settled or new <= 0.0 or (steps >= LEAST_STEPS and new < SHRINK * first):
             break
         beta = max(0.0, (new - old) / last) if steps else 0.0
         du, di = beta * du - zu, beta * di - zi
@@ -344,7 +347,7 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool], little: floa
         steps += 1
         if t == 0.0 or stop():
             break
-    return replace(point, P=P, Q=Q, bu=bu, bi=bi, steps=point.steps + steps), pulled
+    return replace(point, P=P, Q=Q, bu=bu, bi=bi, steps=point.steps + steps), pulled, settled
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,9 @@ def fit_path(
     """Fit the radii that are left, until larger ones only lose or the run is to stop; at least one is fitted.
 
     A radius begins with the factors of the one before, whose loss on the held-out entries is compared with that after
-    atoms were let in: where these do harm, the rank is limited to what it was, and grows by one where that helps. The
-    norm shrinks strong and weak singular values alike; a limit lets the strong ones grow without the noise.
+    atoms were let in: where these do harm, or double the rank and are of no use, the rank is limited to what it was,
+    and grows by one where that helps. The norm shrinks strong and weak singular values alike; a limit lets the strong
+    ones grow without the noise.
     """
     state.entries = data.n
     state.max_rank = min(state.max_rank, limits.max_rank)
@@ -144,9 +145,10 @@ def fit_path(
             report(place, point)
 
         def worse(point: Point) -> bool:
-            if state.first is None:
+            if state.first is None or point.rank <= state.first.rank:
                 state.first = point
-            return point.rank > state.first.rank and judge.apart(point, state.first) > HARM
+                return False
+            return judge.apart(point, state.first) > (HARM if point.rank <= 2 * state.first.rank else 0.0)
 
         limited = replace(limits, max_rank=state.max_rank)
         point, why = fit(data, radius, limited, seed, stage=start, keep=kept, report=reported, worse=worse)
