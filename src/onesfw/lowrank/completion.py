@@ -107,8 +107,8 @@ def complete(
         weighted: measure X by ‖diag(√p) X diag(√q)‖_*, p and q half the shares of the entries in each row and column,
             half uniform (Salakhutdinov and Srebro 2010); False for uniform p and q, which is ‖X‖_*/√(rows · columns).
         biases: learn one number for each row and column too, beside the mean; they are not part of the norm.
-        max_rank: of X; None for no limit but the one that a path finds on the held-out entries. With a limit the gap may
-            not fall below gap_tol.
+        max_rank: of X; None for no limit but the one that a path finds on the held-out entries. With a limit the gap
+            may not fall below gap_tol.
         gap_tol: stop when the gap is at most this times the value (for counts, above the least that any predictions
             could have). Below 1e-4 the run is in double precision.
         delta: where the Huber loss turns linear.
