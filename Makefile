@@ -16,7 +16,7 @@ demo: $(VENV)/.installed  ## solve a real problem, print a table, save a plot
 	$(BIN)/onesfw solve logistic --steps 200000 --plot out/logistic.png
 
 test: $(VENV)/.installed  ## the test suite and the examples in docstrings
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/.installed  ## style and types
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""one_sfw(oracle="lazy"): vertices met before, taken while they are good enough."""
+"""one_sfw(oracle="lazy"): vertices met before, taken between calls of the oracle."""
 
 from dataclasses import replace
 
@@ -34,6 +34,23 @@ def test_fewer_calls_at_about_the_same_error():
     assert errors["lazy"] < 1.5 * errors["exact"]
     np.testing.assert_allclose(runs["lazy"].x.sum(1), 1, atol=1e-5)
     assert np.all(runs["lazy"].x >= 0)
+
+
+def test_the_oracle_is_asked_at_steps_that_grow():
+    method = fw.one_sfw(schedule="tuned", oracle="lazy")
+    for steps in (50, 400, 3_000):
+        run = fw.minimize(OBJECTIVE, fw.sets.Birkhoff(N), steps=steps, evaluate=False, algorithm=method)
+        asked, calls = 0, 0
+        for t in range(1, steps + 1):
+            if t - asked >= asked / 80:
+                asked, calls = t, calls + 1
+        assert run.lmo_calls == calls
+
+
+def test_vertices_at_hand_are_as_many_as_a_product_bears():
+    lazy = fw.one_sfw(oracle="lazy").step
+    for entries, capacity in ((4, 400), (2_500, 104), (10**6, 1)):
+        assert lazy.fit(fw.sets.L1Ball(1.0), jnp.zeros(entries)).capacity == capacity
 
 
 def test_what_is_lazy_and_what_is_not():
@@ -83,6 +100,8 @@ def test_lazy_by_default_where_the_oracle_is_dear():
     pair = fw.sets.Product((square, fw.sets.Box(0.0, 1.0, shape=2)))
     assert isinstance(fw.one_sfw().step.fit(pair, (like, jnp.zeros(2))), LazyStep)
     assert type(fw.one_sfw().step.fit(fw.sets.L1Ball(1.0), like)) is FrankWolfeStep
+    triangle = fw.sets.Polytope(np.ones((1, 2)), np.ones(1), bounds=(0, 1))
+    assert isinstance(fw.one_sfw().step.fit(triangle, jnp.zeros(2)), LazyStep)
     large = jax.ShapeDtypeStruct((10**4, 10**4), np.float32)  # 40 GB of vertices are not kept unless asked for
     assert type(fw.one_sfw().step.fit(square, large)) is FrankWolfeStep
     assert isinstance(fw.one_sfw(oracle="lazy").step.fit(square, large), LazyStep)

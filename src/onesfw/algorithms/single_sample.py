@@ -93,9 +93,9 @@ def one_sfw(
         delta: half-width of the window of the "difference" correction, at most 1/2; None for the whole segment.
         output: "last", x_{T+1}; "random", x_o; "average", the mean of the iterates; "corrected", with an adaptive ρ;
             None for the schedule's. Where F̃ cannot be differentiated twice, "corrected" is "last".
-        oracle: "lazy" takes vertices met before while they are good enough; "exact" asks the oracle at every step;
-            "auto" is lazy with schedule="auto" over sets that say their oracle is dear, as Birkhoff does, and exact
-            elsewhere. A lazy run knows its vertices (`Result.atoms`). Not in the dr_submodular setting.
+        oracle: "lazy" asks the oracle more and more seldom, and takes vertices met before; "exact" asks at every step;
+            "auto" is lazy with schedule="auto" over sets that say their oracle is dear, as Birkhoff and Polytope do,
+            and exact elsewhere. A lazy run knows its vertices (`Result.atoms`). Not in the dr_submodular setting.
 
     Returns:
         The method, for `algorithm=` in `minimize` or `maximize`.

@@ -99,12 +99,18 @@ def no_worse_than_a_constant(settings: Settings, rows: Examples, begun: Finished
     return begun._replace(coefs=coefs, intercepts=intercepts), float(shares.min())
 
 
-def warn_of_constant(share: float) -> None:
-    """Warn that a constant lost less than the model."""
+def warn_of_constant(share: float, data: Examples | None) -> None:
+    """Warn that a constant lost less than the model; `data`: the rows, where they are at hand but not polished."""
+    if data is not None:
+        advice = ": " + remedy(data, False, [f"raise {named('passes')}"])
+    else:
+        advice = (
+            f". Rows that come later lie far out of the first ones: raise {named('buffer')}, give rows that can be "
+            f"read again, a file or arrays, or lower {named('radius')}"
+        )
     warnings.warn(
         "a constant loses less than the model after its passes, on rows that were kept to judge it: the coefficients "
-        f"were multiplied by {share:.2g}. Rows that come later lie far out of the first ones: raise {named('buffer')}, "
-        f"give rows that can be read again, a file or arrays, or lower {named('radius')}",
+        f"were multiplied by {share:.2g}{advice}",
         ConvergenceWarning,
         stacklevel=4,
     )

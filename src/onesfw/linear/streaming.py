@@ -321,7 +321,7 @@ def run(
     settings = replace(settings, radius=ended.radius)
     training = with_training_scores(model.training, model, settings, passes)
     if share < 1:
-        warn_of_constant(share)
+        warn_of_constant(share, data)
         near: bool | None = False
     elif data is None:
         near = stream_converged(training)

@@ -85,6 +85,10 @@ class Polytope(VectorSet):
         if not bounded(self.A_ub, self.A_eq, self.lower, self.upper):
             raise ValueError("Polytope: the constraints leave a direction without end; add bounds= for the coordinates")
 
+    @property
+    def dear(self) -> bool:
+        return True
+
     def lmo_vector(self, d: Array) -> Array:
         return on_host(least_vertex, d, d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.lower, self.upper)
 

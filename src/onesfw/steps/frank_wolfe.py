@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from dataclasses import replace
 from typing import ClassVar, NamedTuple, Protocol
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from onesfw import trees
 from onesfw.trees import Array, HostArray, Tree
 
 LAZY_BYTES = 1 << 28  # that vertices may take where it was not asked for to keep them
+AT_HAND = 1 << 18  # entries of vertices at hand: a product with all of them costs less than an oracle that is dear
 
 
 class SetLike(Protocol):
@@ -124,30 +126,31 @@ class LazyState(NamedTuple):
     used: Array  # the step at which each was taken last
     record: Array  # every vertex as it came to hand, the oldest overwritten
     met: Array  # how many came
-    gap: Array  # ⟨d, x − v⟩ at the last call of the oracle
-    asked: Array  # the step of that call
+    asked: Array  # the step of the oracle's last call
     t: Array
     calls: Array
 
 
 class LazyStep(Step):
-    """Frank-Wolfe that takes a vertex it has met before while one of them is good enough.
+    """Frank-Wolfe that asks the oracle again s/80 steps after step s, and between takes a vertex it has met.
 
-    The best of them, u, is taken unless ⟨d_t, x_t − u⟩ < κ G s/t, where G was the gap at the oracle's last call, at
-    step s, or t ≥ (1 + ε)s. Of those at hand, at most `capacity`, the one unused longest makes room for a new one; the
-    record of `recorded` is for `Result.atoms`.
+    d_t changes by a share of 1/t a step: for a small share of s steps it is about the same, and the best of the
+    vertices at hand serves it; the calls grow like ln T. Of those at hand, at most `capacity` and as many as AT_HAND
+    entries hold, the one unused longest makes room for a new one; the record of `recorded` is for `Result.atoms`.
     """
 
-    capacity: int = eqx.field(static=True, default=100)
+    capacity: int = eqx.field(static=True, default=400)
     recorded: int = eqx.field(static=True, default=400)
-    kappa: float = eqx.field(static=True, default=0.5)
-    epsilon: float = eqx.field(static=True, default=0.1)
+    share: int = eqx.field(static=True, default=80)
+    """the oracle rests for a share 1/`share` of the steps done"""
     always: bool = eqx.field(static=True, default=True)
     """False: only where K's oracle is dear; elsewhere it is asked at every step"""
 
     def fit(self, constraint: SetLike, like: Tree) -> Step:
-        room = (self.capacity + self.recorded) * trees.size_in_bytes(like) <= LAZY_BYTES
-        return self if self.always or (constraint.dear and room) else FrankWolfeStep()
+        capacity = max(1, min(self.capacity, AT_HAND // max(1, sum(leaf.size for leaf in jax.tree.leaves(like)))))
+        room = (capacity + self.recorded) * trees.size_in_bytes(like) <= LAZY_BYTES
+        lazy = self.always or (constraint.dear and room)
+        return replace(self, capacity=capacity) if lazy else FrankWolfeStep()
 
     def init(self, x: Tree, horizon: int) -> LazyState:
         flat, zero = trees.ravel(x)[0], jnp.int32(0)
@@ -157,7 +160,6 @@ class LazyStep(Step):
             jnp.zeros(self.capacity, jnp.int32),
             jnp.zeros((self.recorded, flat.size), flat.dtype),
             zero,
-            jnp.zeros((), flat.dtype),
             zero,
             zero,
             zero,
@@ -171,7 +173,7 @@ class LazyStep(Step):
 
     @property
     def settings(self) -> str:
-        return f" lazy={self.capacity},{self.recorded},{self.kappa:g},{self.epsilon:g}"
+        return f" lazy={self.capacity},{self.recorded},{self.share}"
 
     def move(
         self, constraint: SetLike, state: LazyState, direction: Tree, memory: Tree, weight: Array
@@ -181,20 +183,18 @@ class LazyStep(Step):
         x, _ = trees.ravel(state.iterate.total)
         scores = jnp.where(jnp.arange(self.capacity) < state.met, state.vertices @ d, jnp.inf)
         best = jnp.argmin(scores)
-        near = d @ x - scores[best]
-        now, then = t.astype(d.dtype), state.asked.astype(d.dtype)
-        asks = (near < self.kappa * state.gap * then / now) | (now >= (1 + self.epsilon) * then)
+        asks = self.share * (t - state.asked) >= state.asked
 
-        def ask(memory: Tree) -> tuple[Array, Tree, Array]:
+        def ask(memory: Tree) -> tuple[Array, Tree]:
             vertex, memory = constraint.lmo_from(direction, memory)
-            v = trees.ravel(vertex)[0].astype(d.dtype)
-            return v, memory, d @ (x - v)
+            return trees.ravel(vertex)[0].astype(d.dtype), memory
 
-        def reuse(memory: Tree) -> tuple[Array, Tree, Array]:
-            return state.vertices[best], memory, state.gap
+        def reuse(memory: Tree) -> tuple[Array, Tree]:
+            return state.vertices[best], memory
 
-        v, memory, gap = lax.cond(asks, ask, reuse, memory)
-        better = asks & (near < gap - 1e-6 * jnp.abs(gap))
+        v, memory = lax.cond(asks, ask, reuse, memory)
+        gap = d @ (x - v)
+        better = asks & (d @ x - scores[best] < gap - 1e-6 * jnp.abs(gap))
         v = jnp.where(better, v, state.vertices[best])  # of equals the kept one: x stays in their hull
         place = jnp.where(better, jnp.argmin(state.used), best)  # those not yet taken have the step 0
         line = state.met % self.recorded
@@ -204,7 +204,6 @@ class LazyStep(Step):
             state.used.at[place].set(t),
             state.record.at[line].set(jnp.where(better, v, state.record[line])),
             state.met + better,
-            gap,
             jnp.where(asks, t, state.asked),
             t,
             state.calls + asks,
