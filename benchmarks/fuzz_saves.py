@@ -77,15 +77,17 @@ class ForgedModel(Model):
         return model_parts(model)
 
 
+STRANGE = {"i": [-1, 10**6], "u": [0, 255], "b": [False, True], "f": [np.nan, np.inf]}
+"""What may stand in a tensor of each kind"""
+
+
 def forge(rng: random.Random, content: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     """Change a field or a tensor; a field of a field too."""
     if tensors and rng.random() < 0.3:
         name = rng.choice(sorted(tensors))
         array = tensors[name].copy()
         if array.size and rng.random() < 0.7:
-            array.flat[rng.randrange(array.size)] = rng.choice(
-                [-1, 10**6] if array.dtype.kind == "i" else [np.nan, np.inf]
-            )
+            array.flat[rng.randrange(array.size)] = rng.choice(STRANGE[array.dtype.kind])
         tensors[name] = array if rng.random() < 0.7 else array[:-1]
         return
     name = rng.choice(sorted(content))
