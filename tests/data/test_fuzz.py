@@ -196,7 +196,7 @@ def test_forged_saves_are_refused_by_name(name, tmp_path):
     assert "refused" in outcomes, name
 
 
-@pytest.mark.parametrize("changed", ["radii", "labels", "zero_based"])
+@pytest.mark.parametrize("changed", ["radii", "labels", "lists", "n_features", "zero_based"])
 def test_a_training_that_goes_on_as_another_is_refused(changed, tmp_path):
     """Found by the fuzzer: several radii instead of the one, labels of a regression, a flag that is none."""
     import random
@@ -212,8 +212,10 @@ def test_a_training_that_goes_on_as_another_is_refused(changed, tmp_path):
         content["radii"] = [1.0, 2.0]
     elif changed == "labels":
         prepared["labels"] = [0, 1, 2]
+    elif changed == "lists":
+        prepared["labels"] = [1, [2]]
     else:
-        prepared["encoding"]["zero_based"] = [1]
+        prepared["encoding"][changed] = [1, [2]]
     write_tensors(tmp_path / "made", FORMAT, VERSION, content, tensors)
     data = (tmp_path / "made").read_bytes()
     assert fuzz.tried(reader, data, data, tmp_path)[0] == "refused"

@@ -87,8 +87,14 @@ class Prepared:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Prepared:
-        """What `to_json` wrote."""
+        """What `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError, AttributeError: where it did not.
+        """
         labels = None if content["labels"] is None else tuple(content["labels"])
+        if not all(isinstance(label, (str, int, float)) for label in labels or ()):
+            raise TypeError("labels are words or numbers")
         return cls(Encoding.from_json(content["encoding"]), labels, tuple(content["names"]))
 
 

@@ -255,7 +255,7 @@ def run(
         )  # fmt: skip
     try:
         settings = plan.settings(passes.prepared.encoding.n_features, passes.prepared.labels)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise (error if saves is None or decided is None else saves.damaged()) from error
     check_memory(settings.n_features, 16 * settings.models * (1 if plan.radius is not None else len(FACTORS)))
     source = FileRows(passes, plan.key, settings)
