@@ -8,6 +8,7 @@ and those whose gradient is largest. Coefficients outside it are exactly 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from onesfw.engine import jobs
+from onesfw.linear.constraints import CONSTRAINTS, Constraint
 from onesfw.linear.curvature import Columns, Matrix, curvature
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings
@@ -33,6 +35,7 @@ SLACK = 0.1  # of the multiplier: zero columns whose slope is further above it s
 FEW = 0.8  # of the columns: where fewer move, the rest is left out
 CLOSE, INEXACT = 1e-3, 1e-2  # gaps above a thousandth of F: steps that bring them to a hundredth are good enough
 SQUARED = 0.1  # of the target: where the gap's square, over F, is below that, Newton's step needs no second look
+AGAIN = 30.0  # times the target: gaps that a step with the last one's curvature will bring below it
 SHORTEST = 1e-6  # of a step along the segment
 ROUGH = 1e-2  # how far a round goes, of the gap it began with
 MOST_DAMPING = 1e-2
@@ -44,7 +47,7 @@ MOST_IDLE = 2  # steps that F cannot tell from none
 TINY = 1e-300
 
 GapOf = Callable[[HostArray, HostArray], float]
-Program = Callable[[Expansion, float, float, HostArray, HostArray], HostArray]
+Program = Callable[[Expansion, float, float, HostArray, HostArray, bool], HostArray]
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Rounds:
         stop: Callable[[], bool] = lambda: False,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.radius, self.set = float(settings.radii[model]), settings.set
+        self.radius, self.constraint = float(settings.radii[model]), settings.constraint
         self.alone = settings.models == 1  # several models that kept their columns might take more memory than the rows
         self.tol, self.stop, self.note = tol, stop, note
         self.rows = Columns(data.indptr, data.indices, data.values, data.n_features)
@@ -120,6 +123,19 @@ class Rounds:
         self.working: Working | None = None
         self.quadratic: Quadratic | None = None
         self.wide, self.doubt = NEAR, 1.0
+
+    @property
+    def set(self) -> Constraint:
+        """By its name, which can be sent to other processes."""
+        return CONSTRAINTS[self.constraint]
+
+    def copy(self, room: int) -> Rounds:
+        """Another that goes on from here; without the working columns where they take more than `room` bytes."""
+        other = copy(self)
+        other.profile = copy(self.profile)
+        if self.working is not None and self.working.columns.nbytes > room:
+            other.working = other.quadratic = None
+        return other
 
     def place(self, x: HostArray, margins: HostArray) -> Place:
         """x with all that is known there."""
@@ -245,7 +261,14 @@ class Rounds:
             """The largest slope of a coefficient that should change its sign: it has to come to 0 first."""
             return float(g.max(where=z > 0, initial=0.0)) if self.set.signed else 0.0
 
-        def program(there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray) -> HostArray:
+        def program(
+            there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray, again: bool
+        ) -> HostArray:
+            found = np.zeros(len(z))
+            if again and self.quadratic is not None:
+                places, last = self.quadratic
+                found[places] = over_simplex(last, g[places], z[places], self.radius, filled)
+                return found
             level = self.level(g, z)
             free = np.flatnonzero((z > 0) | (g + level < SLACK * abs(level)))
             few = len(free) < FEW * len(z)
@@ -257,7 +280,6 @@ class Rounds:
                 accuracy = 0.0  # exchanges pass over small coefficients
             if not few:
                 return over_simplex(H, g, z, self.radius, filled, accuracy)
-            found = np.zeros(len(z))
             found[free] = over_simplex(H, g[free], z[free], self.radius, filled, accuracy)
             return found
 
@@ -278,7 +300,9 @@ class Rounds:
         def gap_of(g: HostArray, z: HostArray) -> float:
             return float(g @ z) - self.radius * self.set.least(g)
 
-        def program(there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray) -> HostArray:
+        def program(
+            there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray, again: bool
+        ) -> HostArray:
             H = curvature(self.rows, there.bends, there.centred, damping, self.rows.nbytes, False)
             return over(H, g, z, self.radius)
 
@@ -286,7 +310,7 @@ class Rounds:
 
     def newton(self, columns: Columns, at: Place, target: float, gap_of: GapOf, program: Program) -> Place:
         """min φ over the set on these columns, to a gap of `target`."""
-        (z, margins, now), caution, idle = at, 0.0, 0
+        (z, margins, now), caution, idle, again = at, 0.0, 0, True
         if not self.set.one_hot:
             self.doubt = 1.0
         for _ in range(MOST_STEPS):
@@ -296,7 +320,8 @@ class Rounds:
                 break
             share = gap / max(abs(now.value), TINY)
             damping = self.doubt * min(MOST_DAMPING, share)  # far away; Newton's own step near the end
-            goal = program(now, damping, INEXACT if share > CLOSE and self.doubt > SURE else 0.0, slope, z)
+            again = not again and gap <= AGAIN * target <= AGAIN * self.tol  # near the end H of the step before will do
+            goal = program(now, damping, INEXACT if share > CLOSE and self.doubt > SURE else 0.0, slope, z, again)
             if self.set.one_hot:
                 goal[goal < 1e-16 * self.radius] = 0.0
             downhill, noise = float(slope @ (goal - z)), ROUNDING * abs(now.value)
