@@ -311,10 +311,10 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool], little: floa
     arrays = [np.zeros_like(X) for X in (P, Q, P, Q, P, Q)]
     GP, GQ, oP, oQ, dP, dQ = arrays
     gu, gi, ou, oi, du, di = (np.zeros_like(b) for b in (bu, bi, bu, bi, bu, bi))
+    ones_u, ones_i = np.ones(len(bu)), np.ones(len(bi))
     last = first = 0.0
     pulled, settled, steps = False, False, 0
     row_ridge, col_ridge = data.ridge
-    free = 1.0 if row_ridge else 0.0
     columns = P.shape[1]
     whole = n <= MOST_KEPT
     X = np.empty((3, n if whole else longest(data.ptr)), P.dtype)
@@ -329,40 +329,45 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool], little: floa
         scale_q = Scale(data.q, data.col_counts, pull, ease, curvature * weight_p / n / columns)
         new_p, old_p = precondition(P, GP, oP, *scale_p)
         new_q, old_q = precondition(Q, GQ, oQ, *scale_q)
-        gu, gi = free * (gu + row_ridge * bu), free * (gi + col_ridge * bi)
-        scale_u, scale_i = curvature * data.row_counts + row_ridge, curvature * data.col_counts + col_ridge
-        zu, zi = gu / np.maximum(scale_u, 1e-30), gi / np.maximum(scale_i, 1e-30)
-        new = new_p + new_q + float(gu @ zu + gi @ zi)
-        old = old_p + old_q + float(ou @ zu + oi @ zi)
+        new, old = new_p + new_q, old_p + old_q
+        scale_u = Scale(ones_u, data.row_counts, row_ridge, row_ridge, curvature)
+        scale_i = Scale(ones_i, data.col_counts, col_ridge, col_ridge, curvature)
+        if row_ridge:  # biases are factors of one column
+            new_u, old_u = precondition(bu[:, None], gu[:, None], ou[:, None], *scale_u)
+            new_i, old_i = precondition(bi[:, None], gi[:, None], oi[:, None], *scale_i)
+            new, old = new + new_u + new_i, old + old_u + old_i
         if not steps or (pull > 0) != pulled:
             first, pulled = new, pull > 0
         settled = 0.0 < new <= 2 * n * little
         if settled or new <= 0.0 or (steps >= LEAST_STEPS and new < SHRINK * first):
             break
         beta = max(0.0, (new - old) / last) if steps else 0.0
-        du, di = beta * du - zu, beta * di - zi
-        downhill = redirect(dP, GP, beta, *scale_p) + redirect(dQ, GQ, beta, *scale_q) + float(du @ gu + di @ gi)
-        if downhill >= 0:
-            du, di = -zu, -zi
-            redirect(dP, GP, 0.0, *scale_p)
-            redirect(dQ, GQ, 0.0, *scale_q)
-        oP, GP, oQ, GQ, ou, oi, last = GP, oP, GQ, oQ, gu, gi, new
+        sides = [(dP, GP, scale_p), (dQ, GQ, scale_q)]
+        if row_ridge:
+            sides += [(du[:, None], gu[:, None], scale_u), (di[:, None], gi[:, None], scale_i)]
+        if sum(redirect(D, G, beta, *scale) for D, G, scale in sides) >= 0:
+            for D, G, scale in sides:
+                redirect(D, G, 0.0, *scale)
+        oP, GP, oQ, GQ, ou, gu, oi, gi, last = GP, oP, GQ, oQ, gu, ou, gi, oi, new
         sums = moments(*data.head, P, Q, dP, dQ, bu, bi, du, di, X)
         (cross_p, length_p), (cross_q, length_q) = crossed(data.p, P, dP), crossed(data.q, Q, dQ)
-        shares = (
-            ridged(data, bu, bu, bi, bi), 2 * ridged(data, bu, du, bi, di), ridged(data, du, du, di, di)
-        )  # fmt: skip
+        shares = (0.0, 0.0, 0.0)
+        if row_ridge:
+            shares = (
+                ridged(data, bu, bu, bi, bi), 2 * ridged(data, bu, du, bi, di), ridged(data, du, du, di, di)
+            )  # fmt: skip
         norms = (size, 2 * (cross_p + cross_q), length_p + length_q)
         t = search(sums, norms, shares, radius, pulled)
         if data.loss.name == "poisson":
             t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), norms, shares, pulled, radius, t)
-        scale = room(norms, radius, pulled, t)
-        fit_in = np.sqrt(scale)
+        share = room(norms, radius, pulled, t)
         if whole:
-            forward(X, t, scale)
-        advance(P, dP, t, fit_in)
-        advance(Q, dQ, t, fit_in)
-        bu, bi = bu + t * du, bi + t * di
+            forward(X, t, share)
+        advance(P, dP, t, np.sqrt(share))
+        advance(Q, dQ, t, np.sqrt(share))
+        if row_ridge:
+            advance(bu[:, None], du[:, None], t, 1.0)
+            advance(bi[:, None], di[:, None], t, 1.0)
         steps += 1
         if t == 0.0 or stop():
             break
