@@ -2,10 +2,10 @@
 When does 1-SFW beat momentum, SPIDER and SGD?
 ==============================================
 
-And when not? The methods get the same 10,000 samples on three problems with known optima. 1-SFW runs as it is, with
-its default; each of the others has the best of two or three published step rules, chosen in hindsight on the same runs,
-which favours it. The picture shows the error of each on each problem: where noise has to be averaged away 1-SFW
-leads, and where it vanishes at the optimum it does not.
+And when not? The methods get the same 3,000 samples on three problems with known optima. 1-SFW runs as it is, with its
+default; each of the others has the best of several published step rules, chosen in hindsight on the same runs,
+which favours it. The picture shows the error of each on each problem: where noise has to be averaged away on the
+boundary of the set 1-SFW leads, and where noise vanishes at the optimum it does not.
 """
 
 import matplotlib.pyplot as plt
@@ -15,17 +15,17 @@ import onesfw as fw
 
 plt.style.use("onesfw.pictures")
 
-SAMPLES, SEEDS = 10_000, 4
+SAMPLES, SEEDS = 3_000, 8
 problems = {
-    "logistic": "noisy rows,\nsmall set",
-    "quadratic-face": "noisy quadratic,\nsimplex",
+    "quadratic-face": "noise,\noptimum on a face",
+    "quadratic-interior": "noise,\noptimum inside",
     "interpolation": "no noise at\nthe optimum",
 }
 rules = {
     "1-SFW, default": [fw.one_sfw()],
     "momentum": [fw.momentum_sfw(schedule=rule) for rule in ("unit", "paper", "book")],
     "SPIDER": [fw.spider_fw(schedule=rule) for rule in ("unit", "paper")],
-    "projected SGD": [fw.projected_sgd(noise=c) for c in (0.1, 1.0)],
+    "projected SGD": [fw.projected_sgd(noise=c) for c in (0.1, 1.0, 10.0)],
 }
 
 
@@ -46,13 +46,16 @@ for name in problems:
     print(f"{name}: {row}")
 
 # %%
-# What the picture says: take 1-SFW where one sample is noisy and the oracle is cheap. Where some x fits every sample
-# there is nothing to average, and plain SGD and momentum, which forget faster, are ahead. The table with all methods
-# and problems is in the :doc:`evidence </evidence>`.
-wins = [name for name in problems if min(rules, key=lambda m: table[name, m].mean()) == "1-SFW, default"]
-print("1-SFW has the smallest error on:", ", ".join(wins))
-assert "logistic" in wins
-assert "interpolation" not in wins
+# What the picture says: take 1-SFW where one sample is noisy and the optimum lies on the boundary. Inside the set it
+# and a well-tuned SGD are close. Where some x fits every sample there is nothing to average away, and SGD, which
+# remembers nothing, is ahead of a method that has to find that out first. That is so for few samples: with 100,000 the
+# default has found out. The :doc:`evidence </evidence>` has the table for 100,000, with more methods and problems.
+best = {name: min(rules, key=lambda method: table[name, method].mean()) for name in problems}
+for name, method in best.items():
+    others = min(table[name, other].mean() for other in rules if other != "1-SFW, default")
+    print(f"{name}: {method} is best; 1-SFW over the best other {table[name, '1-SFW, default'].mean() / others:.2f}")
+assert best["quadratic-face"] == "1-SFW, default"
+assert best["interpolation"] != "1-SFW, default"
 
 fig, ax = plt.subplots(figsize=(5.6, 5.0))
 for place, (method, colour) in enumerate(zip(rules, ("C0", "C1", "C2", "C3"), strict=True)):
