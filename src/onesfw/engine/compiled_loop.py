@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from onesfw import trees
+from onesfw.engine.small_loop import small_loop
 from onesfw.estimators import Estimator, StepInputs
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
@@ -161,12 +162,14 @@ def compiled_chunk(
     sign: int,
     block: int,
     output: str = "last",
+    whole: bool = False,
 ) -> Chunk:
     """The function (key, state, first, count, rho, weight, plan) ↦ (state after `count` steps, whether it is finite).
 
     Step numbers begin at `first`. Blocks lie on a fixed grid of steps, so that step t's randomness comes out of the
     same place of the same array, to the last bit, however the run is cut into chunks. Every step is the same turn of
-    the same loop: several steps in one turn would be fused, and their last bits would follow the cuts.
+    the same loop: several steps in one turn would be fused, and their last bits would follow the cuts. With `whole`,
+    loops of small steps become one function of machine code.
     """
 
     def run(
@@ -190,7 +193,7 @@ def compiled_chunk(
 
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)
-            return lax.fori_loop(low, high, numbered, state)
+            return (small_loop if whole else lax.fori_loop)(low, high, numbered, state)
 
         begin, end = (first - 1) // block, (first - 1 + count + block - 1) // block
         state = lax.fori_loop(begin, end, steps_of_block, state)

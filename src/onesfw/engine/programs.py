@@ -262,12 +262,14 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     held, parts, start = cells.held, cells.parts, cells.start
     objective, constraint, estimator, _ = parts(held.shared, [leaf[0] for leaf in held.mine])
     block = block_length(objective, estimator, key[0] if together else key)
+    mesh = mesh_for(len(runs)) if together else None
+    whole = jax.default_backend() == "cpu" and (mesh is not None or not together)  # one run at a time
 
     def chunk(
         shared: list[Array], mine: list[Array], key: Array, state: RunState, *rest: Tree
     ) -> tuple[RunState, Array]:
         objective, constraint, estimator, step = parts(shared, mine)
-        body = compiled_chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output)
+        body = compiled_chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output, whole)
         return body(key, state, *rest)
 
     def measure(shared: list[Array], mine: list[Array], key: Array, x: Tree) -> Evaluation:
@@ -288,7 +290,6 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
     one = jnp.int32(1)
     inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
-    mesh = mesh_for(len(runs)) if together else None
     if together:
         chunk, measure = each_replicate(chunk, CHUNK_AXES, mesh), each_replicate(measure, MEASURE_AXES, mesh)
         correct = each_replicate(correct, CORRECT_AXES, mesh, few_corrected(trees.size_in_bytes(run.x0)))
