@@ -181,6 +181,8 @@ def compiled_chunk(
             offset = b * block
             numbers = offset + 1 + jnp.arange(block, dtype=jnp.int32)
             drawn = jax.vmap(lambda t: step_draws(objective, estimator, keys, t))(numbers)
+            if whole:  # first > 0: so that no draw is a constant to XLA
+                drawn = jax.tree.map(lambda leaf: jnp.where(first > 0, leaf, jnp.zeros_like(leaf)), drawn)
 
             def numbered(i: Array, state: RunState) -> RunState:
                 t = offset + 1 + i

@@ -263,7 +263,8 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     objective, constraint, estimator, _ = parts(held.shared, [leaf[0] for leaf in held.mine])
     block = block_length(objective, estimator, key[0] if together else key)
     mesh = mesh_for(len(runs)) if together else None
-    whole = jax.default_backend() == "cpu" and (mesh is not None or not together)  # one run at a time
+    one_at_a_time = mesh is not None or not together
+    whole = jax.default_backend() == "cpu" and one_at_a_time and os.environ.get(KERNEL_VARIABLE) != "xla"
 
     def chunk(
         shared: list[Array], mine: list[Array], key: Array, state: RunState, *rest: Tree

@@ -23,20 +23,25 @@ WHOLE = {"xla_cpu_small_call": "true", "inlineable": "false"}
 SIMPLE = frozenset(
     """
     abs acos acosh add add_any and asin asinh atan atan2 atanh bitcast_convert_type broadcast_in_dim cbrt ceil clamp
-    concatenate cond convert_element_type copy copy_p cos cosh div dot_general dynamic_slice dynamic_update_slice eq erf
-    erf_inv exp exp2 expand_dims expm1 floor gather ge gt integer_pow iota is_finite le log log1p logistic lt max min
+    concatenate cond convert_element_type copy cos cosh div dot_general dynamic_slice dynamic_update_slice eq erf
+    erf_inv exp exp2 expm1 floor gather ge gt integer_pow iota is_finite le log log1p logistic lt max min
     mul ne neg nextafter not or pad population_count pow reduce_and reduce_max reduce_min reduce_or reduce_prod
     reduce_sum rem reshape rev round rsqrt scan select_n shift_left shift_right_arithmetic shift_right_logical sign sin
-    sinh slice split sqrt square squeeze stop_gradient sub tan tanh transpose while xor
-    jit pjit closed_call core_call custom_jvp_call custom_vjp_call remat2
+    sinh slice sqrt square squeeze stop_gradient sub tan tanh transpose while xor
+    jit custom_jvp_call custom_vjp_call remat2
     """.split()  # noqa: SIM905
 )
+KINDS = ("float32", "float64", "int32", "int64", "uint32", "uint64", "bool")
 # These may have large operands: a row of the data, or what a called program takes it from.
-FROM_LARGE = frozenset("dynamic_slice gather slice cond scan while jit pjit closed_call core_call remat2".split())
+FROM_LARGE = frozenset(("dynamic_slice", "gather", "slice", "cond", "scan", "while", "jit", "remat2"))
 
 
 def small_loop(low: Array, high: Array, body: Callable[[Array, Tree], Tree], state: Tree) -> Tree:
-    """`lax.fori_loop(low, high, body, state)` with low ≥ 0; where the body is small, as one function of machine code."""
+    """`lax.fori_loop(low, high, body, state)`; where the body is small, as one function of machine code.
+
+    XLA ends the process where such a function has an argument that it does not read, or that is a constant. So all are
+    read; `low`, `high`, the state and the arrays that the body captures must come from the arguments of the program.
+    """
     traced, shape = jax.make_jaxpr(body, return_shape=True)(low, state)
     given, count = [*traced.consts, *jax.tree.leaves(state)], len(traced.consts)
 
@@ -48,36 +53,36 @@ def small_loop(low: Array, high: Array, body: Callable[[Array, Tree], Tree], sta
         found: list[Array] = lax.fori_loop(low, high, turn, given[count:])
         return found
 
-    def whole(low: Array, high: Array, given: list[Array]) -> list[Array]:
+    def whole(low: Array, high: Array, given: list[Array]) -> tuple[list[Array], Array]:
         with set_xla_metadata(**dict.fromkeys(WHOLE)):  # of the call alone, not of what is in it
-            # Every argument is read, though low ≥ 0: XLA ends the process where a call like this has one to spare.
             read = jnp.stack([jnp.ravel(array)[0] != 0 for array in given])
-            return steps(low, jnp.where((low >= 0) | jnp.any(read), high, low), given)
+            return steps(low, jnp.where((low >= 0) | jnp.any(read), high, low), given), read
 
     if is_small(traced.jaxpr) and all(is_plain(array) for array in given):
         with set_xla_metadata(**WHOLE):
-            leaves = jax.jit(whole)(low, high, given)
+            leaves, _ = jax.jit(whole)(low, high, given)
     else:
         leaves = steps(low, high, given)
     return jax.tree.unflatten(jax.tree.structure(shape), leaves)
 
 
 def is_plain(array: Array) -> bool:
-    """Whether there is a number in it."""
-    return array.size > 0 and not jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended)
+    """Whether there is something in it, and of an ordinary kind."""
+    return array.size > 0 and str(array.dtype) in KINDS
 
 
 def is_small(jaxpr: core.Jaxpr) -> bool:
     """Whether nothing that a traced program works on is large, or of a kind that needs the runtime."""
     return all(
         eqn.primitive.name in SIMPLE
-        and all(size_of(out) <= MOST_ENTRIES for out in eqn.outvars)
-        and (eqn.primitive.name in FROM_LARGE or all(size_of(operand) <= MOST_ENTRIES for operand in eqn.invars))
+        and all(fits(out) for out in eqn.outvars)
+        and (eqn.primitive.name in FROM_LARGE or all(fits(operand) for operand in eqn.invars))
         and all(is_small(inner) for inner in core.jaxprs_in_params(eqn.params))
         for eqn in jaxpr.eqns
     )
 
 
-def size_of(operand: core.Var | core.Literal) -> int:
-    """Its number of entries."""
-    return math.prod(getattr(operand.aval, "shape", ()))
+def fits(operand: core.Var | core.Literal) -> bool:
+    """Whether an operand is small, and its numbers of an ordinary kind."""
+    aval: jax.core.ShapedArray = operand.aval  # type: ignore[assignment]
+    return math.prod(aval.shape) <= MOST_ENTRIES and str(aval.dtype) in KINDS

@@ -16,7 +16,6 @@ from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
 from onesfw.sets.whole_calls import whole_call
 from onesfw.trees import Array, Tree
 
-
 FOLD = 8  # parts of a vector that are reduced to one by elementwise operations, which vectorise best
 
 
