@@ -27,7 +27,7 @@ SIMPLE = frozenset(
     erf_inv exp exp2 expm1 floor gather ge gt integer_pow iota is_finite le log log1p logistic lt max min
     mul ne neg nextafter not or pad population_count pow reduce_and reduce_max reduce_min reduce_or reduce_prod
     reduce_sum rem reshape rev round rsqrt scan select_n shift_left shift_right_arithmetic shift_right_logical sign sin
-    sinh slice sqrt square squeeze stop_gradient sub tan tanh transpose while xor
+    sinh slice split sqrt square squeeze stop_gradient sub tan tanh transpose while xor
     jit custom_jvp_call custom_vjp_call remat2
     """.split()  # noqa: SIM905
 )
