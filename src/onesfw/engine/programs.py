@@ -263,15 +263,19 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     objective, constraint, estimator, _ = parts(held.shared, [leaf[0] for leaf in held.mine])
     block = block_length(objective, estimator, key[0] if together else key)
     mesh = mesh_for(len(runs)) if together else None
-    one_at_a_time = mesh is not None or not together
-    whole = jax.default_backend() == "cpu" and one_at_a_time and os.environ.get(KERNEL_VARIABLE) != "xla"
+    one = jnp.int32(1)
+    inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
 
-    def chunk(
-        shared: list[Array], mine: list[Array], key: Array, state: RunState, *rest: Tree
-    ) -> tuple[RunState, Array]:
-        objective, constraint, estimator, step = parts(shared, mine)
-        body = compiled_chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output, whole)
-        return body(key, state, *rest)
+    def loop(whole: bool) -> Program:
+        def chunk(
+            shared: list[Array], mine: list[Array], key: Array, state: RunState, *rest: Tree
+        ) -> tuple[RunState, Array]:
+            objective, constraint, estimator, step = parts(shared, mine)
+            body = compiled_chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output, whole)
+            return body(key, state, *rest)
+
+        every = each_replicate(chunk, CHUNK_AXES, mesh) if together else chunk
+        return Program(every, *held, key, start, one, one, *inputs, places=shardings(mesh, CHUNK_AXES))
 
     def measure(shared: list[Array], mine: list[Array], key: Array, x: Tree) -> Evaluation:
         objective, constraint, _, _ = parts(shared, mine)
@@ -289,14 +293,12 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
         return body(key, state, x, snapshots, sizes)
 
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
-    one = jnp.int32(1)
-    inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
     if together:
-        chunk, measure = each_replicate(chunk, CHUNK_AXES, mesh), each_replicate(measure, MEASURE_AXES, mesh)
+        measure = each_replicate(measure, MEASURE_AXES, mesh)
         correct = each_replicate(correct, CORRECT_AXES, mesh, few_corrected(trees.size_in_bytes(run.x0)))
     program = kernel_program(run, cells, key, mesh) if kernel_wanted() else None
     kernel = "persistent" if program else "xla"
-    program = program or Program(chunk, *held, key, start, one, one, *inputs, places=shardings(mesh, CHUNK_AXES))
+    program = program or xla_program(loop, one_at_a_time=mesh is not None or not together)
     where = shardings(mesh, MEASURE_AXES)
     evaluation = Program(measure, *held, key, start.previous, places=where) if wanted else None
     correction = None
@@ -307,6 +309,16 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
             places=shardings(mesh, CORRECT_AXES),
         )  # fmt: skip
     return Programs(held, start, program, evaluation, correction, cells.begin, kernel)
+
+
+def xla_program(loop: Callable[[bool], Program], one_at_a_time: bool) -> Program:
+    """The chunk as XLA compiles it: on a CPU with small loops whole, if it can."""
+    if jax.default_backend() == "cpu" and one_at_a_time and os.environ.get(KERNEL_VARIABLE) != "xla":
+        try:
+            return loop(True)
+        except jax.errors.JaxRuntimeError as reason:
+            logger.debug("no small loop: %s", reason)
+    return loop(False)
 
 
 def few_corrected(size: int) -> int:
