@@ -112,7 +112,8 @@ def loops(body, *arrays):
     for loop in (small_loop, lax.fori_loop):
 
         def run(low, high, state, *arrays, loop=loop):
-            return loop(low, high, lambda i, s: (body(i, s[0], *arrays), s[1] + s[0][0]), state)
+            turn = lambda i, s: (body(i, s[0], *arrays), s[1] + s[0][0])  # noqa: E731
+            return loop(low, high, jax.make_jaxpr(turn)(low, state) if loop is small_loop else turn, state)
 
         runs.append(jax.jit(run).lower(*given).compile())
     return [np.asarray(run(*given)[0]) for run in runs], runs[0].as_text()

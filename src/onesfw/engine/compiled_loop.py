@@ -195,7 +195,9 @@ def compiled_chunk(
 
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)
-            return (small_loop if whole else lax.fori_loop)(low, high, numbered, state)
+            if whole:
+                return small_loop(low, high, jax.make_jaxpr(numbered)(low, state), state)
+            return lax.fori_loop(low, high, numbered, state)
 
         begin, end = (first - 1) // block, (first - 1 + count + block - 1) // block
         state = lax.fori_loop(begin, end, steps_of_block, state)

@@ -7,7 +7,6 @@ in 20 dimensions. Loops that touch less than a kilobyte it compiles whole; an at
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -36,18 +35,17 @@ KINDS = ("float32", "float64", "int32", "int64", "uint32", "uint64", "bool")
 FROM_LARGE = frozenset(("dynamic_slice", "gather", "slice", "cond", "scan", "while", "jit", "remat2"))
 
 
-def small_loop(low: Array, high: Array, body: Callable[[Array, Tree], Tree], state: Tree) -> Tree:
-    """`lax.fori_loop(low, high, body, state)`; where the body is small, as one function of machine code.
+def small_loop(low: Array, high: Array, body: core.ClosedJaxpr, state: Tree) -> Tree:
+    """`lax.fori_loop(low, high, body, state)` for a traced body; where it is small, as one function of machine code.
 
     XLA ends the process where such a function has an argument that it does not read, or that is a constant. So all are
     read; `low`, `high`, the state and the arrays that the body captures must come from the arguments of the program.
     """
-    traced, shape = jax.make_jaxpr(body, return_shape=True)(low, state)
-    given, count = [*traced.consts, *jax.tree.leaves(state)], len(traced.consts)
+    given, count = [*body.consts, *jax.tree.leaves(state)], len(body.consts)
 
     def steps(low: Array, high: Array, given: list[Array]) -> list[Array]:
         def turn(i: Array, leaves: list[Array]) -> list[Array]:
-            found: list[Array] = jax.core.eval_jaxpr(traced.jaxpr, given[:count], i, *leaves)
+            found: list[Array] = jax.core.eval_jaxpr(body.jaxpr, given[:count], i, *leaves)
             return found
 
         found: list[Array] = lax.fori_loop(low, high, turn, given[count:])
@@ -58,12 +56,12 @@ def small_loop(low: Array, high: Array, body: Callable[[Array, Tree], Tree], sta
             read = jnp.stack([jnp.ravel(array)[0] != 0 for array in given])
             return steps(low, jnp.where((low >= 0) | jnp.any(read), high, low), given), read
 
-    if is_small(traced.jaxpr) and all(is_plain(array) for array in given):
+    if is_small(body.jaxpr) and all(is_plain(array) for array in given):
         with set_xla_metadata(**WHOLE):
             leaves, _ = jax.jit(whole)(low, high, given)
     else:
         leaves = steps(low, high, given)
-    return jax.tree.unflatten(jax.tree.structure(shape), leaves)
+    return jax.tree.unflatten(jax.tree.structure(state), leaves)
 
 
 def is_plain(array: Array) -> bool:
