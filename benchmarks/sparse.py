@@ -1,12 +1,12 @@
 """The sparse engine against its field: time a step, time to an accuracy, and losses without tuning.
 
-    python benchmarks/sparse.py [speed] [schedules] [streams] [accuracy] [real] [polish] [intercept] [path] [choice]
-                                [defaults] [NAME…]
+    python benchmarks/sparse.py [speed] [schedules] [streams] [accuracy] [real] [polish] [polish-intercept] [intercept]
+                                [path] [choice] [defaults] [NAME…] [RADIUS…]
 
 Everything runs on one core, in one process, warm-up and compilation outside the clock. Generated data: n = 50,000, 70
 nonzeros a row, power-law columns, unit rows. `real` and what follows it need the folder ONESFW_DATA; names of data sets
-there restrict `polish` and `path` to them. Packages that are not installed are named and left out (pip install
-onesfw[benchmarks] brings them).
+there restrict `polish`, `polish-intercept` and `path` to them, radii the first two. Packages that are not installed are
+named and left out (pip install onesfw[benchmarks] brings them).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sparse_accuracy import accuracy, copt_runner
 from sparse_common import LOGISTIC, ROWS, as_examples, installed, passes, seconds, version
 from sparse_data import generated, text_set
 from sparse_defaults import defaults
-from sparse_polish import choice, path, polished, with_intercept
+from sparse_polish import choice, path, polished, polished_with_intercept, with_intercept
 from sparse_real import real_data
 from threadpoolctl import threadpool_limits
 
@@ -179,6 +179,7 @@ PARTS: dict[str, Callable[..., None]] = {
     "accuracy": accuracy,
     "real": real_data,
     "polish": polished,
+    "polish-intercept": polished_with_intercept,
     "intercept": with_intercept,
     "path": path,
     "choice": choice,
@@ -190,9 +191,13 @@ if __name__ == "__main__":
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with threadpool_limits(1):
-        names = tuple(word for word in sys.argv[1:] if word not in PARTS)
+        given = [word for word in sys.argv[1:] if word not in PARTS]
+        radii = tuple(float(word) for word in given if word.isdecimal())
+        names = tuple(word for word in given if not word.isdecimal())
         for part in [word for word in sys.argv[1:] if word in PARTS] or PARTS:
-            if part in ("polish", "path") and names:
-                PARTS[part](names)
+            if part in ("polish", "polish-intercept") and given:
+                PARTS[part](names, radii)
+            elif part == "path" and names:
+                path(names)
             else:
                 PARTS[part]()

@@ -45,17 +45,19 @@ def cost(aversion):
 
 
 pairs = (days(3_000), days(3_000))
-risks = (0.0, 0.007)
-plans = [np.asarray(fw.minimize(fw.FiniteSum(cost(r), pairs), fw.sets.Birkhoff(N), steps=5_000).x) for r in risks]
+risks = (0.0, 0.015)
+plans = [np.asarray(fw.minimize(fw.FiniteSum(cost(r), pairs), fw.sets.Birkhoff(N), steps=20_000).x) for r in risks]
 
 # %%
 # The answer
 # ----------
-# On average the assignment is best that scipy finds from the true means. Where bad days matter, fewer orders go over
-# the river; where lines are faint, each of them is taken on so many of the days.
+# On average the assignment is best that scipy finds from the true means, and takes four orders over the river. Where
+# bad days matter, two of these stay on their side: an average day takes longer, a bad one much less.
 
 mean = minutes + bridge * 10 * np.exp(-1.5)
-assert np.array_equal(plans[0].argmax(1), linear_sum_assignment(mean)[1])
+crossings = [np.sum(bridge * plan) for plan in plans]
+assert np.sum(mean * plans[0]) < 1.01 * mean[linear_sum_assignment(mean)].sum()
+assert crossings[1] < crossings[0] - 1
 others = days(20_000)
 figure, panels = plt.subplots(3, 1, figsize=(5.4, 7.6))
 for place, (risk, plan) in enumerate(zip(risks, plans, strict=True)):

@@ -48,8 +48,8 @@ for attempt in range(TRIES):
 # %%
 # The answer
 # ----------
-# They are not. The people with the most friends live in one quarter and tell one another; those whom ``fw.select``
-# chooses live apart.
+# They are not. The people with the most friends live in the crowded quarters and tell one another; those whom
+# ``fw.select`` chooses live apart.
 
 figure, panels = plt.subplots(2, 1, figsize=(5.4, 7.0))
 for axes, (name, told) in zip(panels, choices.items(), strict=True):
@@ -64,4 +64,4 @@ figure.colorbar(dots, ax=panels, location="bottom", label="chance to hear the ne
 
 print(f"no ten people reach more than {chosen.upper_bound:.0f} (95 % confidence): ", end="")
 print(f"the chosen ones are at least {chosen.ratio:.0%} of the best")
-assert heard["1-SFW"].sum(1).mean() > 1.5 * heard["most friends"].sum(1).mean()
+assert heard["1-SFW"].sum(1).mean() > 1.2 * heard["most friends"].sum(1).mean()

@@ -5,7 +5,7 @@ A scoring rule that people respond to
 What happens when applicants learn how they are scored? A bank scores forms by a linear rule x, :math:`\\|x\\|_1 \\le
 r`, to tell who repays. Every applicant may polish one entry of the form, by a logit choice: the more an entry counts
 and the less the polish costs, the likelier. That changes the form, not who repays. Retraining again and again chases
-its own tail; minimising over the distribution that the rule itself makes, one applicant at a time, finds the
+its own tail; minimising over the distribution that the rule itself makes, one applicant at a time, leads to the
 performative optimum.
 """
 
@@ -50,14 +50,15 @@ def spread(x, row, seen):
 # %%
 # Retraining: in each round the rule is fitted to all applicants as they answered to the last one, without any sampling
 # error. 1-SFW gets one applicant a step, who answers to the rule of the moment; the gradient counts that the next one
-# will answer to another.
+# will answer to another. F is not convex: ``output="last"``, as the default's output trusts a quadratic model of it.
 rounds, seeds, rules = 10, 8, [np.zeros(d, np.float32)]
 K, budget = fw.sets.L1Ball(radius, shape=d), [1_000, 3_000, 10_000, 30_000]
 for _ in range(rounds):
     frozen = fw.FiniteSum(lambda x, row, seen=jnp.asarray(rules[-1]): spread(x, row, seen), (forms, repays))
     rules.append(fw.minimize(frozen, K, steps=300, algorithm=fw.frank_wolfe(), evaluate=False).x)
 performative = fw.NonOblivious(loss, draw, lambda z, x: log_choice(x)[z[1]])
-runs = [fw.minimize(performative, K, steps=n, replicates=seeds, evaluate=False).x for n in budget]
+once = {"algorithm": fw.one_sfw(output="last"), "replicates": seeds, "evaluate": False}
+runs = [fw.minimize(performative, K, steps=n, **once).x for n in budget]
 risk = jax.vmap(lambda x: jnp.mean(jax.vmap(lambda row: spread(x, row, x))((forms, repays))))  # F: the judge
 whole = fw.FiniteSum(lambda x, row: spread(x, row, x), (forms, repays))  # F again: the sum over choices is short
 best = fw.minimize(whole, K, steps=2_000, algorithm=fw.frank_wolfe()).value

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from onesfw import trees
+from onesfw.engine.small_loop import small_loop
 from onesfw.estimators import Estimator, StepInputs
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
@@ -161,12 +162,14 @@ def compiled_chunk(
     sign: int,
     block: int,
     output: str = "last",
+    whole: bool = False,
 ) -> Chunk:
     """The function (key, state, first, count, rho, weight, plan) ↦ (state after `count` steps, whether it is finite).
 
     Step numbers begin at `first`. Blocks lie on a fixed grid of steps, so that step t's randomness comes out of the
     same place of the same array, to the last bit, however the run is cut into chunks. Every step is the same turn of
-    the same loop: several steps in one turn would be fused, and their last bits would follow the cuts.
+    the same loop: several steps in one turn would be fused, and their last bits would follow the cuts. With `whole`,
+    loops of small steps become one function of machine code.
     """
 
     def run(
@@ -178,6 +181,8 @@ def compiled_chunk(
             offset = b * block
             numbers = offset + 1 + jnp.arange(block, dtype=jnp.int32)
             drawn = jax.vmap(lambda t: step_draws(objective, estimator, keys, t))(numbers)
+            if whole:  # first > 0: so that no draw is a constant to XLA
+                drawn = jax.tree.map(lambda leaf: jnp.where(first > 0, leaf, jnp.zeros_like(leaf)), drawn)
 
             def numbered(i: Array, state: RunState) -> RunState:
                 t = offset + 1 + i
@@ -190,6 +195,8 @@ def compiled_chunk(
 
             low = jnp.maximum(first - 1 - offset, 0)
             high = jnp.minimum(first - 1 + count - offset, block)
+            if whole:
+                return small_loop(low, high, jax.make_jaxpr(numbered)(low, state), state)
             return lax.fori_loop(low, high, numbered, state)
 
         begin, end = (first - 1) // block, (first - 1 + count + block - 1) // block

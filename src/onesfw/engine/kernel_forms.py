@@ -24,6 +24,13 @@ def k_largest(values: Array, n: int, k: int) -> Array:
     return over | ((ties > 0) & (lax.cumsum(ties) <= k - count(over)))
 
 
+def first_largest(values: Array, n: int) -> Array:
+    """The place of the first largest entry."""
+    there = places(values) < n
+    largest = jnp.max(jnp.where(there, values, -jnp.inf))
+    return jnp.min(jnp.where(there & (values == largest), places(values), n))
+
+
 def fill_knapsack(gain: Array, costs: Array, budget: Array, upper: Array, n: int) -> Array:
     """argmax of ⟨gain, x⟩ over {0 ≤ x ≤ upper, costs · x ≤ budget}: bisection for the ratio where the budget ends."""
     zero, free = jnp.zeros((), gain.dtype), costs <= 0

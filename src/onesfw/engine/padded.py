@@ -273,6 +273,12 @@ def k_largest(eqn: core.JaxprEqn, operands: list[Array]) -> list[Array]:
     return [kernel_forms.k_largest(operands[0], length(eqn), shape_of(eqn.invars[1])[0])]
 
 
+def first_largest(eqn: core.JaxprEqn, operands: list[Array]) -> list[Array]:
+    """`sets.simplices.first_largest`; of a single entry, 0."""
+    single = shape_of(eqn.invars[0]) == (1,)
+    return [jnp.int32(0) if single else kernel_forms.first_largest(operands[0], length(eqn))]
+
+
 def fill_knapsack(eqn: core.JaxprEqn, operands: list[Array]) -> list[Array]:
     """`sets.boxes.fill_knapsack`."""
     gain, costs, budget, upper = operands
@@ -300,6 +306,7 @@ WHOLE_CALLS: dict[str, Rule] = {
     "onesfw.sets.sparsity.k_largest": k_largest,
     "onesfw.sets.sparsity.best_group": best_group,
     "onesfw.sets.boxes.fill_knapsack": fill_knapsack,
+    "onesfw.sets.simplices.first_largest": first_largest,
 }
 RULES: dict[str, Rule] = {
     "reduce_sum": reduction(jnp.sum, lambda dtype: 0),

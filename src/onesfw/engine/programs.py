@@ -2,7 +2,8 @@
 
 Users write closures over large arrays and fresh lambdas at every call. A program is traced once per run, the arrays
 it captured become arguments, and the executable is found again by the traced text: a new lambda, new data, another
-radius, key or number of steps compiles nothing, and no captured array is kept alive.
+radius, key or number of steps compiles nothing, and no captured array is kept alive. Where all that a run's functions
+read can be seen (`trace_keys`), and no array is captured, the trace itself is found again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ from onesfw.engine.corrected_output import Corrected, Sizes, corrected_output, s
 from onesfw.engine.devices import each_replicate, mesh_for, shardings, shared_out
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
+from onesfw.engine.trace_keys import shape_key, trace_key
 from onesfw.estimators import Estimator, OneSample
 from onesfw.objectives import Objective
 from onesfw.sets import ConvexSet
@@ -57,6 +59,7 @@ CORRECT_AXES = (False, True, True, True, True, True, False)
 CAPACITY = 128  # programs kept; the least recently used is dropped
 
 _programs: OrderedDict[tuple[str, bool, str], Function] = OrderedDict()
+_traces: OrderedDict[Hashable, tuple[Tree, Function]] = OrderedDict()
 _lock = threading.Lock()
 _compilations = 0
 
@@ -69,23 +72,52 @@ def compilations() -> int:
 class Program:
     """A function ready to run, `seconds` after it was asked for."""
 
-    def __init__(self, function: Function, *args: Tree, places: Sequence[NamedSharding] | None = None) -> None:
+    def __init__(
+        self,
+        function: Function,
+        *args: Tree,
+        places: Sequence[NamedSharding] | None = None,
+        name: Hashable | None = None,
+    ) -> None:
         """Trace `function` on arguments like `args` (arrays or shapes) and compile it unless its text is known.
 
-        `places` says where the arguments lie, one each, where there are several devices.
+        Args:
+            function: of arrays.
+            args: like those that it will be called with.
+            places: where they lie, one each, where there are several devices.
+            name: a key of all that the function depends on besides `args`; None where that is not known.
         """
         begun = time.perf_counter()
-        closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
-        self.structure = jax.tree.structure(shape)
-        self.constants = [jnp.asarray(c) if not isinstance(c, jax.Array) else c for c in closed.consts]
-        self.text = str(closed.jaxpr)
+        self.constants: list[jax.Array] = []
         self.places: list[NamedSharding] | None = None
         if places is not None:
             parts = zip(places, args, strict=True)
             self.places = [place for place, arg in parts for _ in jax.tree.leaves(arg)]
-            self.constants = jax.device_put(self.constants, NamedSharding(places[0].mesh, PartitionSpec()))
-        self.execute = executable(self.text, closed, self.constants, self.places)
+        key = None if name is None else (name, shape_key(args), places and tuple(places))
+        with _lock:
+            found = _traces.get(key)
+        if found is None:
+            structure, execute, pure = self.traced(function, *args)
+            found = structure, execute
+            if key is not None and pure and not self.constants:
+                with _lock:
+                    _traces[key] = found
+                    while len(_traces) > CAPACITY:
+                        _traces.popitem(last=False)
+        self.structure, self.execute = found
         self.seconds = time.perf_counter() - begun
+
+    def traced(self, function: Function, *args: Tree) -> tuple[Tree, Function, bool]:
+        """The structure of the function's result, its compiled form, whether it does nothing but compute.
+
+        The arrays that it captured become constants.
+        """
+        closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
+        self.constants = [jnp.asarray(c) if not isinstance(c, jax.Array) else c for c in closed.consts]
+        if self.places is not None:
+            self.constants = jax.device_put(self.constants, NamedSharding(self.places[0].mesh, PartitionSpec()))
+        execute = executable(str(closed.jaxpr), closed, self.constants, self.places)
+        return jax.tree.structure(shape), execute, not closed.effects
 
     def __call__(self, *args: Tree) -> Tree:
         """The function's result; arguments must have the shapes and dtypes it was traced with."""
@@ -223,6 +255,8 @@ class Gathered(NamedTuple):
     """what one run is made of, from the arrays that all share and its own"""
     begin: Callable[[list[Array], list[Array], Tree], RunState]
     start: RunState
+    own: tuple[bool, ...]
+    """of which arrays each run has its own"""
 
 
 def gathered(runs: Sequence[Run], together: bool) -> Gathered:
@@ -246,10 +280,11 @@ def gathered(runs: Sequence[Run], together: bool) -> Gathered:
         return initial(constraint, estimator, step, x0, run.steps, run.algorithm.output)
 
     if not together:
-        return Gathered(held, parts, begin, begin(*held, run.x0))
+        return Gathered(held, parts, begin, begin(*held, run.x0), tuple(own))
     points, whose = stacked([jax.tree.leaves(other.x0) for other in distinct], dtype, order)
     x0, along = (jax.tree.unflatten(jax.tree.structure(run.x0), part) for part in (points, whose))
-    return Gathered(held, parts, begin, jax.vmap(begin, (None, 0, along), axis_size=len(runs))(*held, x0))
+    start = jax.vmap(begin, (None, 0, along), axis_size=len(runs))(*held, x0)
+    return Gathered(held, parts, begin, start, tuple(own))
 
 
 def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
@@ -262,13 +297,22 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     held, parts, start = cells.held, cells.parts, cells.start
     objective, constraint, estimator, _ = parts(held.shared, [leaf[0] for leaf in held.mine])
     block = block_length(objective, estimator, key[0] if together else key)
+    mesh = mesh_for(len(runs)) if together else None
+    one = jnp.int32(1)
+    inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
+    made_of = (run.objective, run.constraint, run.estimator, run.step, run.sign, cells.own)
 
-    def chunk(
-        shared: list[Array], mine: list[Array], key: Array, state: RunState, *rest: Tree
-    ) -> tuple[RunState, Array]:
-        objective, constraint, estimator, step = parts(shared, mine)
-        body = compiled_chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output)
-        return body(key, state, *rest)
+    def loop(whole: bool) -> Program:
+        def chunk(
+            shared: list[Array], mine: list[Array], key: Array, state: RunState, *rest: Tree
+        ) -> tuple[RunState, Array]:
+            objective, constraint, estimator, step = parts(shared, mine)
+            body = compiled_chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output, whole)
+            return body(key, state, *rest)
+
+        every = each_replicate(chunk, CHUNK_AXES, mesh) if together else chunk
+        name, where = trace_key("chunk", made_of, algorithm.output, whole), shardings(mesh, CHUNK_AXES)
+        return Program(every, *held, key, start, one, one, *inputs, places=where, name=name)
 
     def measure(shared: list[Array], mine: list[Array], key: Array, x: Tree) -> Evaluation:
         objective, constraint, _, _ = parts(shared, mine)
@@ -286,25 +330,34 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
         return body(key, state, x, snapshots, sizes)
 
     wanted = evaluator_for(run.evaluate, objective, constraint, run.sign) is not None
-    one = jnp.int32(1)
-    inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
-    mesh = mesh_for(len(runs)) if together else None
     if together:
-        chunk, measure = each_replicate(chunk, CHUNK_AXES, mesh), each_replicate(measure, MEASURE_AXES, mesh)
+        measure = each_replicate(measure, MEASURE_AXES, mesh)
         correct = each_replicate(correct, CORRECT_AXES, mesh, few_corrected(trees.size_in_bytes(run.x0)))
     program = kernel_program(run, cells, key, mesh) if kernel_wanted() else None
     kernel = "persistent" if program else "xla"
-    program = program or Program(chunk, *held, key, start, one, one, *inputs, places=shardings(mesh, CHUNK_AXES))
-    where = shardings(mesh, MEASURE_AXES)
-    evaluation = Program(measure, *held, key, start.previous, places=where) if wanted else None
+    program = program or xla_program(loop, one_at_a_time=mesh is not None or not together)
+    evaluation = None
+    if wanted:
+        name, where = trace_key("measure", made_of, run.evaluate), shardings(mesh, MEASURE_AXES)
+        evaluation = Program(measure, *held, key, start.previous, places=where, name=name)
     correction = None
     if run.iterations < run.steps:
         snapshots = snapshot_space(start.previous, together)
         correction = Program(
             correct, *held, key, start, start.previous, snapshots, Sizes(one, one, one, one, one),
-            places=shardings(mesh, CORRECT_AXES),
+            places=shardings(mesh, CORRECT_AXES), name=trace_key("correct", made_of, algorithm.setting),
         )  # fmt: skip
     return Programs(held, start, program, evaluation, correction, cells.begin, kernel)
+
+
+def xla_program(loop: Callable[[bool], Program], one_at_a_time: bool) -> Program:
+    """The chunk as XLA compiles it: on a CPU with small loops whole, if it can."""
+    if jax.default_backend() == "cpu" and one_at_a_time and os.environ.get(KERNEL_VARIABLE) != "xla":
+        try:
+            return loop(True)
+        except jax.errors.JaxRuntimeError as reason:
+            logger.debug("no small loop: %s", reason)
+    return loop(False)
 
 
 def few_corrected(size: int) -> int:

@@ -13,7 +13,7 @@ from onesfw.arguments import real
 from onesfw.sets.base import ConvexSet, VectorSet
 from onesfw.sets.host import on_host
 from onesfw.sets.parameters import Parameter, Shape, finite, numbers, within
-from onesfw.sets.simplices import one_hot_at_max
+from onesfw.sets.simplices import first_largest
 from onesfw.trees import Array, HostArray, Tree
 
 NAME = "Polytope"
@@ -242,7 +242,7 @@ class VertexHull(ConvexSet):
         d = jax.tree.map(jnp.asarray, d)
         rows = self.rows_like(d)
         scores: Tree = sum(jax.tree.leaves(jax.tree.map(lambda v, g: v.reshape(len(v), -1) @ g.ravel(), rows, d)))
-        chosen = jnp.argmax(one_hot_at_max(-scores, jnp.ones_like(scores)))
+        chosen = first_largest(-scores)
         return jax.tree.map(lambda leaf: leaf[chosen], rows)
 
     def start(self, like: Tree) -> Tree:
