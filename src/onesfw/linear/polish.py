@@ -123,6 +123,7 @@ class Rounds:
         self.working: Working | None = None
         self.quadratic: Quadratic | None = None
         self.wide, self.doubt = NEAR, 1.0
+        self.stalled = 0  # rounds in a row that hardly helped: the next one makes all of its steps
 
     @property
     def set(self) -> Constraint:
@@ -174,7 +175,7 @@ class Rounds:
     def run(self) -> tuple[HostArray, float, float, float, int]:
         """(x, intercept, value, gap, rounds)."""
         at = self.approach(self.at) if self.gradient is None else self.at
-        rounds, stalled, least, before = 0, 0, np.inf, np.inf
+        rounds, least, before, self.stalled = 0, np.inf, np.inf, 0
         if self.gradient is not None:  # of a smaller radius: which columns matter is much the same
             rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT)
         best = at
@@ -185,11 +186,12 @@ class Rounds:
             if not np.isfinite(gap):
                 raise FloatingPointError("the loss is not finite: scale rows and targets, or lower the radius")
             self.note(f"polishing, gap {gap:.1e}")
-            stalled = stalled + 1 if gap > 0.7 * least and at.there.value > before - PROGRESS * least else 0
+            idle = gap > 0.7 * least and at.there.value > before - PROGRESS * least
+            self.stalled = self.stalled + 1 if idle else 0
             before = at.there.value
             if gap < least:
                 best, least, self.gradient = at, gap, gradient
-            if gap <= self.tol or stalled > 4 or self.stop():
+            if gap <= self.tol or self.stalled > 4 or self.stop():
                 break
             at = self.step(at, gradient, max(0.3 * self.tol, ROUGH * gap))
         self.at = best
@@ -346,7 +348,8 @@ class Rounds:
             else:
                 caution = min(1.0, max(0.05, 4 * caution)) if length < 0.2 else caution / 4 if caution > 1e-3 else 0.0
                 z, margins, now = (goal if length == 1 else z + length * (goal - z)), trial, there
-            if self.set.one_hot and length == 1 and gap * gap <= SQUARED * target * abs(now.value):
+            quick = self.set.one_hot and not self.stalled
+            if quick and length == 1 and gap * gap <= SQUARED * target * abs(now.value):
                 break
             if caution > 0:
                 now = self.profile.expand(margins, caution)
