@@ -86,7 +86,8 @@ sphinx_gallery_conf = {
     "backreferences_dir": "gallery/backreferences",
     "image_scrapers": ("pictures.scrape",),
     "capture_repr": ("_repr_html_",),  # a block may end with axes.legend()
-    "reset_modules": ("matplotlib",),
+    "reset_modules": ("matplotlib", "stopwatch.note"),
+    "reset_modules_order": "both",
     "within_subsection_order": "pictures.Order",
     "show_memory": False,
     "show_signature": False,

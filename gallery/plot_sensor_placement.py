@@ -60,4 +60,4 @@ for axes, (name, plan) in zip(panels, plans.items(), strict=True):
     axes.set_aspect("equal")
     axes.set_axis_off()
 figure.colorbar(image, ax=panels, location="bottom", label="standard deviation left (1 without sensors)", aspect=35)
-assert max(chance) < plans["two a basin"].value / 2 < plans["anywhere"].value / 2
+assert np.quantile(chance, 0.95) < plans["two a basin"].value / 2 < plans["anywhere"].value / 2

@@ -117,11 +117,10 @@ def test_short_runs_and_other_outputs_keep_nothing_back():
 
 
 def test_it_is_better_than_the_last_iterate():
-    runs = solve(20_000, replicates=8)
+    """By a tenth on the mean of 32 runs, for every key that was tried; of 8 runs it may be by a fortieth."""
+    runs = solve(20_000, replicates=32)
     value = lambda x: np.mean((x.astype(float) @ ROWS.T - TARGETS) ** 2, -1) / 2  # noqa: E731
-    best = solve(3_000, algorithm=fw.frank_wolfe(), evaluate=None)
-    lower = best.value - best.gap
-    assert np.mean(value(runs.x) - lower) < np.mean(value(runs.x_last) - lower)
+    assert np.mean(value(runs.x)) < np.mean(value(runs.x_last))
 
 
 def test_where_one_x_fits_all_samples_the_batch_says_more_than_the_run():

@@ -110,6 +110,13 @@ def tally(table: list[Winner]) -> str:
     return f"{said}, and not on {', '.join(missed)}." if missed else f"{said}."
 
 
+def in_short(found: list[Finding], table: list[Winner]) -> str:
+    """What to take away from a full run, in two sentences."""
+    met = sum(finding.met for finding in found)
+    expected = [f"Of {len(found)} figures that were expected, {met} are as expected."] if found else []
+    return " ".join([*expected, *([tally(table)] if table else [])])
+
+
 def untitled(sheet: Sheet) -> Sheet:
     """The table under its section's title."""
     return replace(sheet, title="")
@@ -176,7 +183,8 @@ def places_in(folder: Path, page: Path | None) -> dict[str, Path]:
 def write_rates(rates: Rates, places: dict[str, Path], command: str = "") -> None:
     """Write Markdown, JSON and the page, each whole or not at all."""
     found = findings(rates)
-    report = Report(TITLE, LEAD, command, list(rates.comparisons.values()), sections(rates, found), rates.seconds)
+    lead = f"{LEAD} {in_short(found, winners(rates.comparisons.values()))}".strip()
+    report = Report(TITLE, lead, command, list(rates.comparisons.values()), sections(rates, found), rates.seconds)
     content = {
         "command": command,
         "versions": versions(),
