@@ -1,8 +1,8 @@
-"""How long every example of the gallery takes, each in a process of its own that has compiled nothing before.
+"""How long every example of the gallery takes, each in a process of its own.
 
     python benchmarks/gallery_times.py [plot_pricing …] [--limit 20]
 
-Seconds of the processor, of the example and all that it starts, imports and the first compilation included. Without
+Seconds of the processor, of the example and all that it starts, imports and JAX's compilation included. Without
 names all examples run, one after the other; the exit code is 1 where one fails or takes longer than the limit.
 """
 

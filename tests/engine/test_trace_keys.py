@@ -100,6 +100,24 @@ def test_what_cannot_be_seen_has_no_key():
     assert [trace_key(thing) is None for thing in unseen] == [True, True, True, False, True, True, True]
 
 
+def test_what_is_read_elsewhere_has_no_key_or_is_in_it():
+    def imports(x):
+        import this_is_not_a_library
+
+        return x * this_is_not_a_library.factor
+
+    def attribute(x):
+        return x * attribute.factor
+
+    attribute.factor = 2.0
+    first = trace_key(attribute)
+    attribute.factor = 3.0
+    assert first is not None
+    assert first != trace_key(attribute)
+    assert trace_key(imports) is None
+    assert trace_key(lambda x: x * globals()["FACTOR"]) is None
+
+
 def test_functions_are_compared_by_what_they_say():
     def power(n):
         return lambda x: jnp.sum(jnp.abs(x) ** n)

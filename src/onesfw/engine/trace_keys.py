@@ -7,6 +7,7 @@ under which the trace is found again: the same lambda written anew has the same 
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -21,6 +22,8 @@ from onesfw.trees import Tree, wide
 
 LIBRARIES = {"builtins", "equinox", "functools", "jax", "jaxlib", "math", "numpy", "onesfw", "operator"}
 PLAIN = (NoneType, bool, int, str, bytes, np.dtype)
+# What reads more than a function's own names: an import inside it, and these of Python's.
+ELSEWHERE = frozenset(("import", "__import__", "eval", "exec", "globals", "input", "locals", "open", "vars"))
 JITTED = type(jax.jit(lambda: None))
 SETTINGS = (
     "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_numpy_rank_promotion", "jax_disable_jit",
@@ -115,13 +118,18 @@ def described_function(function: object, above: set[int]) -> Hashable:
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     space = function.__globals__
     names = [] if known(space.get("__name__")) else sorted(set(names_in(function.__code__)))
+    if not ELSEWHERE.isdisjoint(names):
+        raise Unseen
     read = tuple((name, space[name]) for name in names if name in space)
-    return function.__code__, described((cells, defaults, read), False, above)
+    return function.__code__, described((cells, defaults, read, tuple(vars(function).items())), False, above)
 
 
 def names_in(code: CodeType) -> Iterator[str]:
-    """The names that a function and those inside it read; attributes are among them."""
+    """The names that a function and those inside it read; attributes are among them. An import is "import"."""
     yield from code.co_names
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IMPORT_NAME" and not known(instruction.argval):
+            yield "import"
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from names_in(constant)
