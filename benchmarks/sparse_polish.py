@@ -1,4 +1,7 @@
-"""CPU seconds to a certified gap against solvers that are given the penalty; intercepts; paths; a chosen radius."""
+"""CPU seconds to a certified gap against solvers that are given the penalty; intercepts; paths; a chosen radius.
+
+`python benchmarks/sparse_polish.py` times paths by one thread and by two.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 from sparse_common import LOGISTIC, as_examples, installed, version
-from sparse_data import real
+from sparse_data import generated, real
 
 from onesfw.linear import Examples, Settings, examples, radius_path, train
 from onesfw.linear.defaults import ANYWHERE
@@ -199,9 +202,25 @@ def path(names: tuple[str, ...] = SETS[:4]) -> None:
         both = {"validation": (matrix[:100], labels[:100]), "intercept": False, "scale": False}
         radius_path(matrix[:500], labels[:500], [1.0], **both)
         cold, _ = cpu_seconds(lambda: radius_path(matrix, labels, [300.0], **both), 3)  # noqa: B023
-        all_of_them, found = cpu_seconds(lambda: radius_path(matrix, labels, grid, **both), 1)  # noqa: B023
+        all_of_them, found = cpu_seconds(lambda: radius_path(matrix, labels, grid, **both), 3)  # noqa: B023
         assert (np.diff(found.train_loss) <= 1e-6).all()
         print(f"   {name:<18}{all_of_them:>8.2f}{cold:>8.2f}{all_of_them / cold:>7.1f}", flush=True)
+
+
+def divided() -> None:
+    """Paths by one thread and by two, by the clock."""
+    print("== Seconds by the clock of a path with n_jobs=1 and 2, medians of 5 in turn, and their ratio")
+    for name in (*SETS[:4], "generated"):
+        matrix, labels = generated(100_000, 47_000) if name == "generated" else real(name)
+        for radii in (np.geomspace(3.0, 300.0, 50), np.geomspace(1.0, 300.0, 12)):
+            took: dict[int, list[float]] = {1: [], 2: []}
+            for _ in range(6):
+                for jobs, seconds in took.items():
+                    begun = time.perf_counter()
+                    radius_path(matrix, labels, radii, n_jobs=jobs)
+                    seconds.append(time.perf_counter() - begun)
+            one, two = (float(np.median(seconds[1:])) for seconds in took.values())
+            print(f"   {name:<18}{len(radii):>4} radii{one:>8.3f}{two:>8.3f}{one / two:>7.2f}", flush=True)
 
 
 def choice() -> None:
@@ -222,3 +241,7 @@ def choice() -> None:
             f"{chosen.radius:.3g}, loss on unseen rows {chosen.training.progressive_loss:.4f}",
             flush=True,
         )
+
+
+if __name__ == "__main__":  # on as many cores as there are, which `sparse.py` is not
+    divided()

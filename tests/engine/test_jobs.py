@@ -77,7 +77,7 @@ def linear_work(X, y, show=False):
     ).fit(X, y)
     few = examples(X[:80, 10:30], np.where(y[:80] == 3, 1.0, -1.0), None, 20, LOSSES["logistic"])
     stable = stability_selection(Settings(20), few, [0.5, 2.0], pairs=2, tol=0.01, n_jobs=2, progress=show)
-    radii = {"radii": [1.0, 5.0, 10.0], "passes": 2, "n_jobs": 2, "progress": show}
+    radii = {"radii": [1.0, 2.0, 3.0, 5.0, 7.0, 10.0], "passes": 2, "n_jobs": 2, "progress": show}
     path = fw.radius_path(X, y == 3, **radii)
     divided = fw.radius_path(X, y == 3, **radii, polish=False)  # a share of the radii for each worker
     chosen = OneSFWClassifierCV(radii=[1.0, 5.0], cv=2, random_state=0, n_jobs=2, verbose=show).fit(X, y < 5)
@@ -117,7 +117,7 @@ def alone(digits):
 def test_every_backend_gives_the_bits_of_the_serial_run(alone, digits, backend, capsys):
     found = linear_work(*digits, show=True)
     bars = capsys.readouterr().err
-    for done in ("half-samples", "4/4", "radii", "3/3", "rows"):  # of the selection, of both paths
+    for done in ("half-samples", "4/4", "radii", "6/6", "rows"):  # of the selection, of both paths
         assert done in bars
     found += engine_work(show=True)
     bars = capsys.readouterr().err
@@ -140,6 +140,19 @@ def test_independent_work_goes_where_the_user_says_and_the_log_names_the_worker(
     for place, (process, line) in enumerate(zip(processes, caplog.messages, strict=True)):
         who = "tcp://127.0.0.1:" if backend == "dask" else f"process {process} on "
         assert line.startswith(f"getpid {place % 2 + 1} of 2: {who}")
+
+
+def test_a_path_half_samples_and_folds_are_tasks_of_the_users_backend(backend, digits, caplog):
+    X, y = digits
+    few = examples(X[:80, 10:30], np.where(y[:80] == 3, 1.0, -1.0), None, 20, LOSSES["logistic"])
+    with caplog.at_level(logging.INFO, "onesfw.jobs"):
+        fw.radius_path(X, y == 3, list(np.geomspace(1.0, 10.0, 6)), n_jobs=2)
+        stability_selection(Settings(20), few, [0.5, 2.0], pairs=2, tol=0.01, n_jobs=2)
+        OneSFWClassifierCV(radii=[1.0, 5.0], cv=3, random_state=0, n_jobs=2).fit(X, y < 5)
+    for task, count in (("solve_chunk", 4), ("selected_by", 4), ("losses_of", 3)):
+        lines = [line for line in caplog.messages if line.startswith(f"{task} ")]
+        assert len(lines) == count
+        assert not [line for line in lines if f"process {os.getpid()} " in line] or backend == "threading"
 
 
 def test_jobs_are_counted_as_scikit_learn_does(backend):

@@ -1,5 +1,7 @@
 """The radius path: losses that fall with the radius, the right best one, a picture."""
 
+import signal
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -8,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 import onesfw as fw
 from onesfw.linear import LOSSES, Settings, evaluate, examples
+from onesfw.linear.polish import Rounds
 
 
 def data(seed=0, rows=1_500, columns=60):
@@ -47,6 +50,37 @@ def test_threads_do_not_change_the_models():
     np.testing.assert_array_equal(one.coefs.toarray(), four.coefs.toarray())
     np.testing.assert_array_equal(one.validation_loss, four.validation_loss)
     assert len(one.radii) == 12
+
+
+@pytest.mark.parametrize("constraint", ["l1", "l2", "linf", "simplex", "nonnegative_l1"])
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_chunks_come_to_the_solutions_of_single_radii(constraint, loss):
+    X, y = data(5, rows=400, columns=20)
+    targets = y if loss == "logistic" else X.toarray()[:, 0] * 3 + (y == "yes")
+    radii = list(np.geomspace(0.3, 6.0, 26))
+    options = {"constraint": constraint, "loss": loss, "validation": (X, targets)}
+    path = fw.radius_path(X, targets, radii, **options)
+    assert not path.unsolved.any()
+    for place in (0, 6, 7, 13, 20, 25):  # chunks begin at 0, 7, 14 and 20
+        (alone,) = fw.radius_path(X, targets, [radii[place]], **options).train_loss
+        assert path.train_loss[place] == pytest.approx(alone, abs=3e-6)
+
+
+def test_after_ctrl_c_a_path_has_the_radii_that_were_solved(monkeypatch):
+    X, y = data(6, rows=300, columns=20)
+    run, seen = Rounds.run, []
+
+    def stopped(self):
+        seen.append(self.radius)
+        if len(seen) == 7:  # after the heads of four chunks and two radii of the last one
+            signal.raise_signal(signal.SIGINT)
+        return run(self)
+
+    monkeypatch.setattr(Rounds, "run", stopped)
+    path = fw.radius_path(X, y, list(range(1, 17)))
+    np.testing.assert_array_equal(path.radii, [13.0, 14.0])
+    assert path.coefs.shape == (2, 20)
+    assert not path.unsolved.any()
 
 
 @pytest.mark.parametrize("constraint", ["l2", "simplex", "nonnegative_l1"])

@@ -1,12 +1,14 @@
 """`complete` against a dense solver, and on matrices that are easily got wrong."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
 from lowrank_checks import as_values, dense_optimum, planted, weights
 
 import onesfw as fw
-from onesfw.lowrank import LowRank, complete, observed
+from onesfw.lowrank import LowRank, complete, corrective, observed
 
 CASES = [
     ("squared", True, True),
@@ -41,6 +43,34 @@ def test_the_dense_optimum_is_reached_and_the_gap_is_a_bound(loss, weighted, bia
     everywhere = model.mean + X + model.row_bias[:, None] + model.col_bias
     i, j = np.divmod(np.arange(X.size), X.shape[1])
     assert np.allclose(model.margins(i, j), everywhere.ravel(), atol=1e-9)
+
+
+def test_conjugate_directions_of_the_biases_are_conjugate():
+    """On biases alone F is a ridge regression: preconditioned conjugate gradients are through after a few steps."""
+    left = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        m, n = 60, 40
+        i, j = np.nonzero(rng.random((m, n)) < np.outer(rng.random(m) ** 3, rng.random(n) ** 3) * 1.5 + 0.03)
+        y = 3 * rng.normal(size=m)[i] + 3 * rng.normal(size=n)[j] + rng.normal(size=len(i))
+        data = observed.observe(observed.triplets(i, j, y, (m, n)), "squared", ridge=(0.01, 0.01), dtype=np.float64)
+        A = np.zeros((len(i), m + n))
+        A[np.arange(len(i)), i] = A[np.arange(len(i)), m + j] = 1
+        best = np.linalg.solve(A.T @ A + 0.01 * np.eye(m + n), A.T @ (y - data.mean))
+        point = replace(corrective.biases_alone(data, 1.0), bu=np.zeros(m), bi=np.zeros(n))
+        for _ in range(3):
+            point, _, _ = corrective.descend(data, point, lambda: False, 0.0)
+        off = np.concatenate([point.bu, point.bi]) - best
+        left.append((np.sum((A @ off) ** 2) + 0.01 * off @ off) / 2 / data.n)
+    assert np.median(left) < 3e-6  # 4e-5 where a gradient is compared with itself
+
+
+def test_predictions_that_are_kept_from_step_to_step_change_nothing(monkeypatch):
+    rows, cols, values = planted()
+    kept = complete(rows, cols, values, (14, 11), radius=0.6, gap_tol=1e-8)
+    monkeypatch.setattr(corrective, "MOST_KEPT", 0)
+    made = complete(rows, cols, values, (14, 11), radius=0.6, gap_tol=1e-8)
+    assert made.value == pytest.approx(kept.value, rel=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson"])

@@ -50,6 +50,15 @@ def nested() -> bool:
     return True
 
 
+def never() -> bool:
+    """False: work elsewhere does not hear of a Ctrl-C."""
+    return False
+
+
+def ignored(news: object) -> None:
+    """Nothing: work elsewhere cannot tell of its progress."""
+
+
 def workers(n_jobs: int | None) -> int:
     """How many tasks are done at a time, as scikit-learn counts them.
 

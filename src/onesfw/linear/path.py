@@ -25,7 +25,7 @@ from onesfw.linear.losses import LOSSES
 from onesfw.linear.parallel_learners import ParallelLearners, some
 from onesfw.linear.pass_rows import Memory, Progress
 from onesfw.linear.profile import loss_units
-from onesfw.linear.radii import solve_radii
+from onesfw.linear.radius_chunks import solve_in_chunks
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
 from onesfw.linear.training import Budget, fit_in_memory, learn_passes
 from onesfw.progress import ProgressBar
@@ -195,9 +195,10 @@ def radius_path(
 ) -> RadiusPath:
     """Train one model a radius on the same rows, and measure each on others.
 
-    Each radius is solved from the solution of the one before, which lies in every larger ball. Without `polish`, the
-    radii learn the same shuffled passes side by side, from where the smallest has come in a first pass. A radius that
-    is not solved then (`RadiusPath.unsolved`) is trained on for a while, and never called the best.
+    Four chunks of radii, or more of 50, begin at rough solutions, found one after the other; in a chunk, each radius is
+    solved from the solution of the one before, which lies in every larger ball. Without `polish`, the radii learn the
+    same shuffled passes side by side, from where the smallest has come in a first pass. A radius that is not solved
+    then (`RadiusPath.unsolved`) is trained on for a while, and never called the best.
 
     Args:
         X: rows, dense or CSR.
@@ -216,7 +217,9 @@ def radius_path(
         polish: solve each radius to a Frank-Wolfe gap of `tol`, by Newton's method.
         tol: the gap, as a share of the loss of the best constant.
         key: the seed of the shuffling.
-        n_jobs: without polish, threads among which the radii are divided; None for one, −1 for all cores.
+        n_jobs: chunks of radii that are solved at a time, in threads or on the backend of `joblib.parallel_config`;
+            None for one, −1 for all cores. Without polish, the tasks among which the radii are divided. The models are
+            the same bit for bit.
         progress: show a bar.
 
     Returns:
@@ -251,10 +254,10 @@ def radius_path(
     settings = replace(base, radius=tuple(grid), intercept=ANYWHERE if intercept else None)
     seeds = [int(s) for s in rng.integers(0, 2**63, 2)]
     if polish:
-        coefs, found = polished(settings, train, passes, tol, seeds, progress)
+        places, coefs, found = polished(settings, train, passes, tol, seeds, n_jobs, progress)
+        grid = [grid[place] for place in places]
     else:
         coefs, found = side_by_side(settings, train, passes or 5, seeds, n_jobs, progress)
-    grid = grid[: coefs.shape[0]]
     units = loss_units(some(settings, [0]), train)
     marks = not_best(constraint, found, units, tol * units if polish else np.full(1, np.inf))
     if marks.any():
@@ -265,14 +268,14 @@ def radius_path(
             stacklevel=2,
         )
     margins = np.asarray((test.matrix @ coefs.T).todense()).T + found.intercepts[:, None]
-    losses = [base.loss_function.value(row, test.targets, delta) for row in margins]
+    losses = np.array([base.loss_function.value(row, test.targets, delta) for row in margins])
     return RadiusPath(
         base,
         np.array(grid),
         found.value,
         found.gap,
-        np.array([loss.mean() for loss in losses]),
-        np.array([loss.std(ddof=1) / len(loss) ** 0.5 for loss in losses]),
+        losses.mean(axis=1),
+        losses.std(axis=1, ddof=1) / losses.shape[1] ** 0.5,
         np.diff(coefs.indptr),
         found.intercepts,
         coefs if scales is None else coefs.multiply(1 / scales).tocsr(),
@@ -290,36 +293,25 @@ def not_best(constraint: str, found: Evaluation, units: HostArray, limits: HostA
 
 
 def polished(
-    settings: Settings, data: Examples, passes: int | None, tol: float, seeds: list[int], show: bool
-) -> tuple[scipy.sparse.csr_array, Evaluation]:
-    """Each radius solved from the one before; fewer of them after Ctrl-C."""
+    settings: Settings, data: Examples, passes: int | None, tol: float, seeds: list[int], n_jobs: int | None, show: bool
+) -> tuple[HostArray, scipy.sparse.csr_array, Evaluation]:
+    """(places of the radii, their models, what is known of them): all radii, or after Ctrl-C those solved by then."""
     first = some(settings, [0])
-    limits = tol * loss_units(first, data)
-    supports, values, found = [], [], []
     with ProgressBar(settings.models, show, "radii", "radii") as bar, catch_interrupt() as interrupted:
         start = fit_in_memory(
             first, data, Budget(passes=passes, steps=None if passes else -(-data.size // 2)), seeds[0]
         )  # fmt: skip
         bar.note("")
-        stages = solve_radii(
-            replace(first, radius=1.0), data, [float(r) for r in settings.radii], limits,
-            start=Start(start.learners.coefs, start.evaluation.intercepts), stop=interrupted.is_set,
-            note=bar.note,
+        chunks = solve_in_chunks(
+            first, data, [float(r) for r in settings.radii], tol,
+            Start(start.learners.coefs, start.evaluation.intercepts), n_jobs=n_jobs, stop=interrupted.is_set,
+            note=bar.note, advance=bar.advance,
         )  # fmt: skip
-        for (coef,), evaluation in stages:
-            if interrupted.is_set():
-                break
-            supports.append(np.flatnonzero(coef))
-            values.append(coef[supports[-1]])
-            found.append(evaluation)
-            bar.advance(1)
-    if not found:
+    if not chunks:
         raise KeyboardInterrupt("interrupted before the first radius was solved")
-    ends = np.cumsum([0, *map(len, supports)])
-    coefs = scipy.sparse.csr_array(
-        (np.concatenate(values), np.concatenate(supports), ends), (len(found), data.n_features)
-    )  # fmt: skip
-    return coefs, Evaluation(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    places, coefs, found = zip(*chunks, strict=True)
+    evaluation = Evaluation(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return np.concatenate(places), scipy.sparse.vstack(coefs, format="csr"), evaluation
 
 
 def side_by_side(

@@ -8,6 +8,7 @@ and those whose gradient is largest. Coefficients outside it are exactly 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from onesfw.engine import jobs
+from onesfw.linear.constraints import CONSTRAINTS, Constraint
 from onesfw.linear.curvature import Columns, Matrix, curvature
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation, Settings
@@ -33,6 +35,7 @@ SLACK = 0.1  # of the multiplier: zero columns whose slope is further above it s
 FEW = 0.8  # of the columns: where fewer move, the rest is left out
 CLOSE, INEXACT = 1e-3, 1e-2  # gaps above a thousandth of F: steps that bring them to a hundredth are good enough
 SQUARED = 0.1  # of the target: where the gap's square, over F, is below that, Newton's step needs no second look
+AGAIN = 30.0  # times the target: gaps that a step with the last one's curvature will bring below it
 SHORTEST = 1e-6  # of a step along the segment
 ROUGH = 1e-2  # how far a round goes, of the gap it began with
 MOST_DAMPING = 1e-2
@@ -44,7 +47,7 @@ MOST_IDLE = 2  # steps that F cannot tell from none
 TINY = 1e-300
 
 GapOf = Callable[[HostArray, HostArray], float]
-Program = Callable[[Expansion, float, float, HostArray, HostArray], HostArray]
+Program = Callable[[Expansion, float, float, HostArray, HostArray, bool], HostArray]
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Rounds:
         stop: Callable[[], bool] = lambda: False,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.radius, self.set = float(settings.radii[model]), settings.set
+        self.radius, self.constraint = float(settings.radii[model]), settings.constraint
         self.alone = settings.models == 1  # several models that kept their columns might take more memory than the rows
         self.tol, self.stop, self.note = tol, stop, note
         self.rows = Columns(data.indptr, data.indices, data.values, data.n_features)
@@ -120,6 +123,20 @@ class Rounds:
         self.working: Working | None = None
         self.quadratic: Quadratic | None = None
         self.wide, self.doubt = NEAR, 1.0
+        self.stalled = 0  # rounds in a row that hardly helped: the next one makes all of its steps
+
+    @property
+    def set(self) -> Constraint:
+        """By its name, which can be sent to other processes."""
+        return CONSTRAINTS[self.constraint]
+
+    def copy(self, room: int) -> Rounds:
+        """Another that goes on from here; without the working columns where they take more than `room` bytes."""
+        other = copy(self)
+        other.profile = copy(self.profile)
+        if self.working is not None and self.working.columns.nbytes > room:
+            other.working = other.quadratic = None
+        return other
 
     def place(self, x: HostArray, margins: HostArray) -> Place:
         """x with all that is known there."""
@@ -158,7 +175,7 @@ class Rounds:
     def run(self) -> tuple[HostArray, float, float, float, int]:
         """(x, intercept, value, gap, rounds)."""
         at = self.approach(self.at) if self.gradient is None else self.at
-        rounds, stalled, least, before = 0, 0, np.inf, np.inf
+        rounds, least, before, self.stalled = 0, np.inf, np.inf, 0
         if self.gradient is not None:  # of a smaller radius: which columns matter is much the same
             rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT)
         best = at
@@ -169,11 +186,12 @@ class Rounds:
             if not np.isfinite(gap):
                 raise FloatingPointError("the loss is not finite: scale rows and targets, or lower the radius")
             self.note(f"polishing, gap {gap:.1e}")
-            stalled = stalled + 1 if gap > 0.7 * least and at.there.value > before - PROGRESS * least else 0
+            idle = gap > 0.7 * least and at.there.value > before - PROGRESS * least
+            self.stalled = self.stalled + 1 if idle else 0
             before = at.there.value
             if gap < least:
                 best, least, self.gradient = at, gap, gradient
-            if gap <= self.tol or stalled > 4 or self.stop():
+            if gap <= self.tol or self.stalled > 4 or self.stop():
                 break
             at = self.step(at, gradient, max(0.3 * self.tol, ROUGH * gap))
         self.at = best
@@ -245,7 +263,14 @@ class Rounds:
             """The largest slope of a coefficient that should change its sign: it has to come to 0 first."""
             return float(g.max(where=z > 0, initial=0.0)) if self.set.signed else 0.0
 
-        def program(there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray) -> HostArray:
+        def program(
+            there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray, again: bool
+        ) -> HostArray:
+            found = np.zeros(len(z))
+            if again and self.quadratic is not None:
+                places, last = self.quadratic
+                found[places] = over_simplex(last, g[places], z[places], self.radius, filled)
+                return found
             level = self.level(g, z)
             free = np.flatnonzero((z > 0) | (g + level < SLACK * abs(level)))
             few = len(free) < FEW * len(z)
@@ -257,7 +282,6 @@ class Rounds:
                 accuracy = 0.0  # exchanges pass over small coefficients
             if not few:
                 return over_simplex(H, g, z, self.radius, filled, accuracy)
-            found = np.zeros(len(z))
             found[free] = over_simplex(H, g[free], z[free], self.radius, filled, accuracy)
             return found
 
@@ -278,7 +302,9 @@ class Rounds:
         def gap_of(g: HostArray, z: HostArray) -> float:
             return float(g @ z) - self.radius * self.set.least(g)
 
-        def program(there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray) -> HostArray:
+        def program(
+            there: Expansion, damping: float, accuracy: float, g: HostArray, z: HostArray, again: bool
+        ) -> HostArray:
             H = curvature(self.rows, there.bends, there.centred, damping, self.rows.nbytes, False)
             return over(H, g, z, self.radius)
 
@@ -286,7 +312,7 @@ class Rounds:
 
     def newton(self, columns: Columns, at: Place, target: float, gap_of: GapOf, program: Program) -> Place:
         """min φ over the set on these columns, to a gap of `target`."""
-        (z, margins, now), caution, idle = at, 0.0, 0
+        (z, margins, now), caution, idle, again = at, 0.0, 0, True
         if not self.set.one_hot:
             self.doubt = 1.0
         for _ in range(MOST_STEPS):
@@ -296,7 +322,8 @@ class Rounds:
                 break
             share = gap / max(abs(now.value), TINY)
             damping = self.doubt * min(MOST_DAMPING, share)  # far away; Newton's own step near the end
-            goal = program(now, damping, INEXACT if share > CLOSE and self.doubt > SURE else 0.0, slope, z)
+            again = not again and gap <= AGAIN * target <= AGAIN * self.tol  # near the end H of the step before will do
+            goal = program(now, damping, INEXACT if share > CLOSE and self.doubt > SURE else 0.0, slope, z, again)
             if self.set.one_hot:
                 goal[goal < 1e-16 * self.radius] = 0.0
             downhill, noise = float(slope @ (goal - z)), ROUNDING * abs(now.value)
@@ -321,7 +348,8 @@ class Rounds:
             else:
                 caution = min(1.0, max(0.05, 4 * caution)) if length < 0.2 else caution / 4 if caution > 1e-3 else 0.0
                 z, margins, now = (goal if length == 1 else z + length * (goal - z)), trial, there
-            if self.set.one_hot and length == 1 and gap * gap <= SQUARED * target * abs(now.value):
+            quick = self.set.one_hot and not self.stalled
+            if quick and length == 1 and gap * gap <= SQUARED * target * abs(now.value):
                 break
             if caution > 0:
                 now = self.profile.expand(margins, caution)

@@ -36,7 +36,6 @@ def solve_radii(
     radii: Sequence[float],
     limits: HostArray,
     *,
-    start: Start | None = None,
     n_jobs: int | None = None,
     stop: Callable[[], bool] = lambda: False,
     note: Callable[[str], None] = lambda text: None,
@@ -50,7 +49,7 @@ def solve_radii(
                     model.grow(radius)
             else:
                 first = replace(settings, radius=radius)
-                coefs, intercepts, _ = start if start is not None else first_start(first)
+                coefs, intercepts, _ = first_start(first)
                 models = [
                     Rounds(first, data, model, coefs[model], float(intercepts[model]), float(limits[model]), stop, note)
                     for model in range(settings.models)

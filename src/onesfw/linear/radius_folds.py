@@ -102,7 +102,7 @@ def cross_validate(
     Raises:
         KeyboardInterrupt: where `stop` said so.
     """
-    heard: Callable[[], bool] = never if jobs.away() else stop
+    heard: Callable[[], bool] = jobs.never if jobs.away() else stop
     tasks = [(settings, data, learnt, held, list(radii), tol, heard) for learnt, held in folds]
     found: list[tuple[HostArray, HostArray, HostArray]] = []
     with pools().limit(limits=1):  # here, for threads would undo one another's limits
@@ -119,11 +119,6 @@ def cross_validate(
             f"{first:.4g}: none of them is chosen", data,
         )  # fmt: skip
     return FoldLosses(np.asarray(radii, np.float64), losses, nonzeros, marks)
-
-
-def never() -> bool:
-    """False: work elsewhere does not hear of a Ctrl-C."""
-    return False
 
 
 def losses_of(

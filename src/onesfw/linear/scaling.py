@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numba import njit
 
 from onesfw.arguments import named
 from onesfw.linear.examples import Examples, read_only
@@ -34,22 +35,40 @@ def column_scales(data: Examples) -> HostArray:
     Of a sparse column the entries alone count: how rare they are is no matter of units. A column without entries, or
     one that is constant, has its size, or 1.
     """
-    width, values = data.n_features, data.values.astype(np.float64)
-    places = data.indices.view(np.int32)
-    unit = units(places, values, width)
-    values /= unit[places]
-    shift = np.zeros(width)  # near the mean: sums of squares of large numbers lose small spreads
-    shift[places] = values
-    count = np.bincount(places, minlength=width)
+    width, places = data.n_features, data.indices.view(np.int32)
+    unit = units(places, data.values, width)
+    count, squares, shift, first, second = column_sums(places, data.values, unit)
     filled = count >= MOSTLY * data.size
-    size = np.sqrt(np.bincount(places, values**2, minlength=width) / np.maximum(count, 1))
-    away = values - shift[places]
+    size = np.sqrt(squares / np.maximum(count, 1))
     empty = data.size - count
-    first = (np.bincount(places, away, minlength=width) - empty * shift) / max(1, data.size)
-    second = (np.bincount(places, away**2, minlength=width) + empty * shift**2) / max(1, data.size)
+    first = (first - empty * shift) / max(1, data.size)
+    second = (second + empty * shift**2) / max(1, data.size)
     spread = np.sqrt(np.maximum(second - first**2, 0.0))
     scales = np.where(filled & (spread > LEAST_SPREAD * size), spread, size)
     return np.where(scales > 0, scales, 1.0) * unit
+
+
+@njit(cache=True, nogil=True)
+def column_sums(places: HostArray, values: HostArray, unit: HostArray) -> tuple[HostArray, ...]:
+    """Of each column's entries v, in its unit: their number, Σ v², the last one, and Σ (v − last) and Σ (v − last)².
+
+    The last one is near the mean: sums of squares of large numbers lose small spreads.
+    """
+    width = len(unit)
+    count, squares, shift = np.zeros(width, np.int64), np.zeros(width), np.zeros(width)
+    first, second = np.zeros(width), np.zeros(width)
+    for p in range(len(places)):
+        j = places[p]
+        v = np.float64(values[p]) / unit[j]
+        count[j] += 1
+        squares[j] += v * v
+        shift[j] = v
+    for p in range(len(places)):
+        j = places[p]
+        away = np.float64(values[p]) / unit[j] - shift[j]
+        first[j] += away
+        second[j] += away * away
+    return count, squares, shift, first, second
 
 
 def units(places: HostArray, values: HostArray, width: int) -> HostArray:

@@ -258,7 +258,7 @@ def stability_selection(
     counts = np.zeros((len(grid), settings.n_features), np.int64)
     total, missed = 0, 0
     with ProgressBar(len(halves), progress, "half-samples", "half-samples") as bar, catch_interrupt() as interrupted:
-        stop: Callable[[], bool] = never if jobs.away() else interrupted.is_set
+        stop: Callable[[], bool] = jobs.never if jobs.away() else interrupted.is_set
         tasks = [(settings, data, half, grid, limit, tol, stop) for half in halves]
         bar.note("")
         with pools().limit(limits=1):  # here, for threads would undo one another's limits
@@ -284,11 +284,6 @@ def varying(data: Examples) -> int:
     matrix = data.matrix
     low, high = (np.asarray(getattr(matrix, end)(axis=0).todense()).ravel() for end in ("min", "max"))
     return int(np.sum(low < high))
-
-
-def never() -> bool:
-    """False: work elsewhere does not hear of a Ctrl-C."""
-    return False
 
 
 def allowed(columns: int, expected_false: float, threshold: float, pairs: int, assumption: str) -> int:

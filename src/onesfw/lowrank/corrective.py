@@ -12,24 +12,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from onesfw.lowrank.entry_kernels import (
     advance,
+    crossed,
+    forward,
     gradients,
+    longest,
     moments,
     precondition,
     redirect,
+    sizes,
     slopes,
     times,
     times_transposed,
     towards,
-    weighted_dot,
 )
 from onesfw.lowrank.factors import balance, padded
 from onesfw.lowrank.observed import Observed
 from onesfw.lowrank.singular import Scaled, Triples, leading
+from onesfw.lowrank.step_search import Polynomial, room, search
 from onesfw.trees import HostArray
 
 FIRST_ATOMS = 16
@@ -38,6 +43,7 @@ MOST_ROUNDS = 500
 NO_LIMIT = 2**31  # of the rank
 STEPS_A_ROUND = 20
 LEAST_STEPS = 4
+MOST_KEPT = 4_000_000  # entries whose x is kept from step to step, in 12 bytes each
 SETTLED = 0.3  # times gap_tol² and F without X: a gain that ends the first round; gains fall with the square of gaps
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
@@ -45,7 +51,6 @@ FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
 LEAST_VALUE = 1e-2  # of the value without X: gaps are compared with no less
 ERROR = 0.25  # of the gap to be reached: how well a gap is known
 FAR = 2.0  # times the gap to be reached: a larger one is not worth a proof
-GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -283,6 +288,16 @@ def certified(
     return replace(point, gap=min(gap, point.value - data.floor)), atoms  # no predictions could gain more
 
 
+class Scale(NamedTuple):
+    """The preconditioner of the factors of one side: see `entry_kernels.scale_of`."""
+
+    weights: HostArray
+    counts: HostArray
+    pull: float
+    ease: float
+    curvature: float
+
+
 def descend(data: Observed, point: Point, stop: Callable[[], bool], little: float) -> tuple[Point, bool, bool]:
     """Preconditioned conjugate gradients (Polak-Ribière) on the factors and the biases, with a search along the way.
 
@@ -296,137 +311,88 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool], little: floa
     arrays = [np.zeros_like(X) for X in (P, Q, P, Q, P, Q)]
     GP, GQ, oP, oQ, dP, dQ = arrays
     gu, gi, ou, oi, du, di = (np.zeros_like(b) for b in (bu, bi, bu, bi, bu, bi))
+    ones_u, ones_i = np.ones(len(bu)), np.ones(len(bi))
     last = first = 0.0
     pulled, settled, steps = False, False, 0
     row_ridge, col_ridge = data.ridge
-    free = 1.0 if row_ridge else 0.0
     columns = P.shape[1]
+    whole = n <= MOST_KEPT
+    X = np.empty((3, n if whole else longest(data.ptr)), P.dtype)
     while steps < STEPS_A_ROUND:
-        along, bends = gradients(*data.head, P, Q, bu, bi, GP, GQ, gu, gi)
-        size = weighted_dot(data.p, P, P) + weighted_dot(data.q, Q, Q)
+        along, bends = gradients(*data.head, P, Q, bu, bi, X[0], whole and steps > 0, GP, GQ, gu, gi)
+        (size_p, weight_p), (size_q, weight_q) = sizes(data.p, data.row_counts, P), sizes(data.q, data.col_counts, Q)
+        size = size_p + size_q
         pull = max(-along / radius, 0.0) if size >= 2 * radius * FULL else 0.0  # the multiplier
         curvature = bends / n
         ease = pull + 1e-9 * curvature * n  # rows without entries have no curvature of their own
-        scale_p = data.row_counts * (curvature * weighted_dot(data.col_counts, Q, Q) / n / columns) + ease * data.p
-        scale_q = data.col_counts * (curvature * weighted_dot(data.row_counts, P, P) / n / columns) + ease * data.q
-        scale_p, scale_q = np.maximum(scale_p, 1e-30), np.maximum(scale_q, 1e-30)
-        new_p, old_p = precondition(P, GP, oP, pull * data.p, scale_p)
-        new_q, old_q = precondition(Q, GQ, oQ, pull * data.q, scale_q)
-        gu, gi = free * (gu + row_ridge * bu), free * (gi + col_ridge * bi)
-        scale_u, scale_i = curvature * data.row_counts + row_ridge, curvature * data.col_counts + col_ridge
-        zu, zi = gu / np.maximum(scale_u, 1e-30), gi / np.maximum(scale_i, 1e-30)
-        new = new_p + new_q + float(gu @ zu + gi @ zi)
-        old = old_p + old_q + float(ou @ zu + oi @ zi)
+        scale_p = Scale(data.p, data.row_counts, pull, ease, curvature * weight_q / n / columns)
+        scale_q = Scale(data.q, data.col_counts, pull, ease, curvature * weight_p / n / columns)
+        new_p, old_p = precondition(P, GP, oP, *scale_p)
+        new_q, old_q = precondition(Q, GQ, oQ, *scale_q)
+        new, old = new_p + new_q, old_p + old_q
+        scale_u = Scale(ones_u, data.row_counts, row_ridge, row_ridge, curvature)
+        scale_i = Scale(ones_i, data.col_counts, col_ridge, col_ridge, curvature)
+        if row_ridge:  # biases are factors of one column
+            new_u, old_u = precondition(bu[:, None], gu[:, None], ou[:, None], *scale_u)
+            new_i, old_i = precondition(bi[:, None], gi[:, None], oi[:, None], *scale_i)
+            new, old = new + new_u + new_i, old + old_u + old_i
         if not steps or (pull > 0) != pulled:
             first, pulled = new, pull > 0
         settled = 0.0 < new <= 2 * n * little
         if settled or new <= 0.0 or (steps >= LEAST_STEPS and new < SHRINK * first):
             break
         beta = max(0.0, (new - old) / last) if steps else 0.0
-        du, di = beta * du - zu, beta * di - zi
-        downhill = redirect(dP, GP, scale_p, beta) + redirect(dQ, GQ, scale_q, beta) + float(du @ gu + di @ gi)
-        if downhill >= 0:
-            du, di = -zu, -zi
-            redirect(dP, GP, scale_p, 0.0)
-            redirect(dQ, GQ, scale_q, 0.0)
-        oP, GP, oQ, GQ, ou, oi, last = GP, oP, GQ, oQ, gu, gi, new
-        sums = moments(*data.head, P, Q, dP, dQ, bu, bi, du, di)
-        crossed = weighted_dot(data.p, P, dP) + weighted_dot(data.q, Q, dQ)
-        length = weighted_dot(data.p, dP, dP) + weighted_dot(data.q, dQ, dQ)
-        shares = (
-            ridged(data, bu, bu, bi, bi), 2 * ridged(data, bu, du, bi, di), ridged(data, du, du, di, di)
-        )  # fmt: skip
-        way = Way((size, 2 * crossed, length), shares, radius, pulled)
-        t = search(sums, way)
+        sides = [(dP, GP, scale_p), (dQ, GQ, scale_q)]
+        if row_ridge:
+            sides += [(du[:, None], gu[:, None], scale_u), (di[:, None], gi[:, None], scale_i)]
+        if sum(redirect(D, G, beta, *scale) for D, G, scale in sides) >= 0:
+            for D, G, scale in sides:
+                redirect(D, G, 0.0, *scale)
+        oP, GP, oQ, GQ, ou, gu, oi, gi, last = GP, oP, GQ, oQ, gu, ou, gi, oi, new
+        sums = moments(*data.head, P, Q, dP, dQ, bu, bi, du, di, X)
+        (cross_p, length_p), (cross_q, length_q) = crossed(data.p, P, dP), crossed(data.q, Q, dQ)
+        shares = (0.0, 0.0, 0.0)
+        if row_ridge:
+            shares = (
+                ridged(data, bu, bu, bi, bi), 2 * ridged(data, bu, du, bi, di), ridged(data, du, du, di, di)
+            )  # fmt: skip
+        norms = (size, 2 * (cross_p + cross_q), length_p + length_q)
+        t = search(sums, norms, shares, radius, pulled)
         if data.loss.name == "poisson":
-            t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), way, t)
-        fit_in = np.sqrt(way.scale(t))
-        advance(P, dP, t, fit_in)
-        advance(Q, dQ, t, fit_in)
-        bu, bi = bu + t * du, bi + t * di
+            t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), norms, shares, pulled, radius, t)
+        share = room(norms, radius, pulled, t)
+        if whole:
+            forward(X, t, share)
+        advance(P, dP, t, np.sqrt(share))
+        advance(Q, dQ, t, np.sqrt(share))
+        if row_ridge:
+            advance(bu[:, None], du[:, None], t, 1.0)
+            advance(bi[:, None], di[:, None], t, 1.0)
         steps += 1
         if t == 0.0 or stop():
             break
     return replace(point, P=P, Q=Q, bu=bu, bi=bi, steps=point.steps + steps), pulled, settled
 
 
-@dataclass(frozen=True)
-class Way:
-    """From the factors along a direction, and back into their ball: on its boundary where the gradient is tangential.
-
-    Args:
-        norms: N(t) = Σ norms_k t^k is the squared size of the factors after a step t.
-        shares: likewise n times twice the biases' part of F.
-        radius: τ.
-        boundary: whether the factors stay on the boundary.
-    """
-
-    norms: tuple[float, float, float]
-    shares: tuple[float, float, float]
-    radius: float
-    boundary: bool
-
-    def scale(self, t: float) -> float:
-        """What X is multiplied by after a step t."""
-        room = 2 * self.radius / max(self.norms[0] + self.norms[1] * t + self.norms[2] * t * t, 1e-300)
-        return room if self.boundary else min(1.0, room)
-
-    def share(self, t: float) -> float:
-        """The biases' part."""
-        return self.shares[0] + t * (self.shares[1] + t * self.shares[2])
-
-
-def search(sums: HostArray, way: Way) -> float:
-    """argmin over t ≥ 0 of Σ c (s(t) (x0 + t x1 + t² x2) + t w − T)² and the biases' part.
-
-    A bracket, then golden sections; no pass over the entries.
-    """
-    a = [float(v) for v in sums]
-
-    def height(t: float) -> float:
-        s = way.scale(t)
-        squares = a[0] + t * (2 * a[1] + t * (2 * a[2] + a[3] + t * (2 * a[4] + t * a[5])))
-        cross, beside = a[6] + t * (a[7] + t * a[8]), a[10] + t * (a[11] + t * a[12])
-        entries = s * s * squares + 2 * s * (t * beside - cross) + t * t * a[13] - 2 * t * a[14] + a[9]
-        return entries + way.share(t)
-
-    here, reach = height(0.0), 1.0
-    while height(reach) >= here and reach > 1e-9:
-        reach *= 0.25
-    while height(2 * reach) < height(reach) and reach < 1e6:
-        reach *= 2
-    low, high = 0.0, 2 * reach
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = height(left), height(right)
-    for _ in range(32):
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - GOLDEN * (high - low)
-            at_left = height(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + GOLDEN * (high - low)
-            at_right = height(right)
-    t = (low + high) / 2
-    return t if height(t) < here else 0.0
-
-
 def shortened(
     data: Observed,
     at: tuple[HostArray, HostArray, HostArray, HostArray],
     along: tuple[HostArray, HostArray, HostArray, HostArray],
-    way: Way,
+    norms: Polynomial,
+    shares: Polynomial,
+    boundary: bool,
+    radius: float,
     t: float,
 ) -> float:
     """The step, halved until F falls: the exponential of a count's loss lies below no parabola."""
     P, Q, bu, bi = at
     dP, dQ, du, di = along
     out = np.empty_like(data.y)
-    here = slopes(*data.head, P, Q, bu, bi, out)[0] + 0.5 * way.share(0.0)
+    here = slopes(*data.head, P, Q, bu, bi, out)[0] + 0.5 * shares[0]
     while t > 1e-9:
-        size, step = P.dtype.type(np.sqrt(way.scale(t))), P.dtype.type(t)
+        size, step = P.dtype.type(np.sqrt(room(norms, radius, boundary, t))), P.dtype.type(t)
         total, _ = slopes(*data.head, (P + step * dP) * size, (Q + step * dQ) * size, bu + t * du, bi + t * di, out)
-        if total + 0.5 * way.share(t) < here:
+        if total + 0.5 * (shares[0] + t * (shares[1] + t * shares[2])) < here:
             return t
         t *= 0.5
     return 0.0

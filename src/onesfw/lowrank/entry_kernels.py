@@ -66,9 +66,9 @@ def merge(ptr: HostArray, cols: HostArray, y: HostArray) -> int:
     return kept
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True)
 def times(ptr: HostArray, cols: HostArray, g: HostArray, v: HostArray, out: HostArray) -> None:
-    """out = G v."""
+    """out = G v. Without fastmath: sums in another order would gather entries of v, at two thirds of the speed."""
     out[:] = 0.0
     for s in range(len(ptr) - 1):
         total = 0.0
@@ -148,12 +148,13 @@ def longest(ptr: HostArray) -> int:
 @njit(cache=True, nogil=True, fastmath=True)
 def gradients(
     ptr: HostArray, cols: HostArray, y: HostArray, loss: int, delta: float, mean: float,
-    P: HostArray, Q: HostArray, bu: HostArray, bi: HostArray,
+    P: HostArray, Q: HostArray, bu: HostArray, bi: HostArray, X: HostArray, known: bool,
     GP: HostArray, GQ: HostArray, gu: HostArray, gi: HostArray,
 ) -> tuple[float, float]:  # fmt: skip
     """Σ over the entries of ∂ℓ by P, Q and the biases; Σ x ∂ℓ/∂m and the sum of the curvatures.
 
-    A row's entries are gone through three times: loops without branches between them are the quicker ones.
+    X has room for x of all entries, which may be known, or of one row's. A row's entries are gone through three times:
+    loops without branches between them are the quicker ones.
     """
     GP[:] = 0
     GQ[:] = 0
@@ -165,14 +166,16 @@ def gradients(
         i = s % len(P)
         Pi, Gi = P[i], GP[i]
         begin, end, here = ptr[s], ptr[s + 1], 0.0
+        row = X[begin:end] if len(X) == len(y) else X
+        if not known:
+            for k in range(begin, end):
+                Qj = Q[cols[k]]
+                x = P.dtype.type(0)
+                for c in range(P.shape[1]):
+                    x += Pi[c] * Qj[c]
+                row[k - begin] = x
         for k in range(begin, end):
-            Qj = Q[cols[k]]
-            x = P.dtype.type(0)
-            for c in range(P.shape[1]):
-                x += Pi[c] * Qj[c]
-            kept[k - begin] = x
-        for k in range(begin, end):
-            j, x = cols[k], kept[k - begin]
+            j, x = cols[k], row[k - begin]
             m = x + mean + bu[i] + bi[j]
             slope = derivative(loss, delta, m, y[k])
             bends += bend(loss, delta, m, y[k])
@@ -195,30 +198,36 @@ def gradients(
 def moments(
     ptr: HostArray, cols: HostArray, y: HostArray, loss: int, delta: float, mean: float,
     P: HostArray, Q: HostArray, A: HostArray, B: HostArray,
-    bu: HostArray, bi: HostArray, cu: HostArray, ci: HostArray,
+    bu: HostArray, bi: HostArray, cu: HostArray, ci: HostArray, X: HostArray,
 ) -> HostArray:  # fmt: skip
     """What Σ c/2 (s (x0 + t x1 + t² x2) + t w − T)² depends on, as a polynomial in s and t.
 
     x0 = P Q, x1 = A Q + P B, x2 = A B and w = cu + ci on the entries; c/2 (m − T)² are parabolas above the loss that
-    touch it where t = 0: for the squared loss they are the loss.
+    touch it where t = 0: for the squared loss they are the loss. X has room for x0, x1 and x2 of all entries, whose x0
+    are known, or of one row's.
     """
     sums = np.zeros(15)
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = s10 = s11 = s12 = s13 = s14 = 0.0
-    kept = np.empty((3, longest(ptr)), P.dtype)
+    known = X.shape[1] == len(y)
     for s in range(len(ptr) - 1):
         i = s % len(P)
         Pi, Ai = P[i], A[i]
         begin, end = ptr[s], ptr[s + 1]
+        kept = X[:, begin:end] if known else X
+        if not known:
+            for k in range(begin, end):
+                Qj = Q[cols[k]]
+                x0 = P.dtype.type(0)
+                for c in range(P.shape[1]):
+                    x0 += Pi[c] * Qj[c]
+                kept[0, k - begin] = x0
         for k in range(begin, end):
             Qj, Bj = Q[cols[k]], B[cols[k]]
-            x0 = P.dtype.type(0)
             x1 = P.dtype.type(0)
             x2 = P.dtype.type(0)
             for c in range(P.shape[1]):
-                x0 += Pi[c] * Qj[c]
                 x1 += Ai[c] * Qj[c] + Pi[c] * Bj[c]
                 x2 += Ai[c] * Bj[c]
-            kept[0, k - begin] = x0
             kept[1, k - begin] = x1
             kept[2, k - begin] = x2
         for k in range(begin, end):
@@ -245,6 +254,14 @@ def moments(
     for place, total in enumerate((s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14)):
         sums[place] = total
     return sums
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def forward(X: HostArray, t: float, scale: float) -> None:
+    """x0 becomes scale (x0 + t x1 + t² x2)."""
+    step, share = X.dtype.type(t), X.dtype.type(scale)
+    for k in range(X.shape[1]):
+        X[0, k] = share * (X[0, k] + step * (X[1, k] + step * X[2, k]))
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -303,28 +320,41 @@ def bias_sweep(
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def precondition(X: HostArray, G: HostArray, old: HostArray, pull: HostArray, scale: HostArray) -> tuple[float, float]:
-    """G += pull X row by row; ⟨G, G/scale⟩ and ⟨old, G/scale⟩."""
+def scale_of(weight: float, count: float, ease: float, curvature: float) -> float:
+    """A row's diagonal of the Gauss-Newton block, and what the norm and rows without entries add to it."""
+    return max(count * curvature + ease * weight, 1e-30)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def precondition(
+    X: HostArray, G: HostArray, old: HostArray,
+    weights: HostArray, counts: HostArray, pull: float, ease: float, curvature: float,
+) -> tuple[float, float]:  # fmt: skip
+    """G += pull weights X row by row; ⟨G, G/scale⟩ and ⟨old, G/scale⟩."""
     new_sum, old_sum = 0.0, 0.0
     for i in range(X.shape[0]):
-        a = X.dtype.type(pull[i])
+        a = X.dtype.type(pull * weights[i])
         here, before = X.dtype.type(0), X.dtype.type(0)
         for c in range(X.shape[1]):
             G[i, c] += a * X[i, c]
             here += G[i, c] * G[i, c]
             before += old[i, c] * G[i, c]
-        new_sum += here / scale[i]
-        old_sum += before / scale[i]
+        scale = scale_of(weights[i], counts[i], ease, curvature)
+        new_sum += here / scale
+        old_sum += before / scale
     return new_sum, old_sum
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def redirect(D: HostArray, G: HostArray, scale: HostArray, beta: float) -> float:
+def redirect(
+    D: HostArray, G: HostArray, beta: float,
+    weights: HostArray, counts: HostArray, pull: float, ease: float, curvature: float,
+) -> float:  # fmt: skip
     """D = beta D − G/scale; ⟨D, G⟩."""
     total = 0.0
     keep = D.dtype.type(beta)
     for i in range(D.shape[0]):
-        share = D.dtype.type(1.0 / scale[i])
+        share = D.dtype.type(1.0 / scale_of(weights[i], counts[i], ease, curvature))
         here = D.dtype.type(0)
         for c in range(D.shape[1]):
             D[i, c] = keep * D[i, c] - share * G[i, c]
@@ -343,15 +373,30 @@ def advance(X: HostArray, D: HostArray, t: float, scale: float) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def weighted_dot(weight: HostArray, A: HostArray, B: HostArray) -> float:
-    """Σ weight_i ⟨A_i, B_i⟩."""
-    total = 0.0
-    for i in range(A.shape[0]):
-        here = A.dtype.type(0)
-        for c in range(A.shape[1]):
-            here += A[i, c] * B[i, c]
-        total += weight[i] * here
-    return total
+def sizes(first: HostArray, second: HostArray, X: HostArray) -> tuple[float, float]:
+    """Σ weight_i ‖X_i‖² for two sets of weights."""
+    one, two = 0.0, 0.0
+    for i in range(X.shape[0]):
+        here = X.dtype.type(0)
+        for c in range(X.shape[1]):
+            here += X[i, c] * X[i, c]
+        one += first[i] * here
+        two += second[i] * here
+    return one, two
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def crossed(weight: HostArray, X: HostArray, D: HostArray) -> tuple[float, float]:
+    """Σ weight_i ⟨X_i, D_i⟩ and Σ weight_i ‖D_i‖²."""
+    across, along = 0.0, 0.0
+    for i in range(X.shape[0]):
+        here, length = X.dtype.type(0), X.dtype.type(0)
+        for c in range(X.shape[1]):
+            here += X[i, c] * D[i, c]
+            length += D[i, c] * D[i, c]
+        across += weight[i] * here
+        along += weight[i] * length
+    return across, along
 
 
 @njit(cache=True, nogil=True, fastmath=True)
