@@ -1,7 +1,7 @@
 """One model from shards against one learner: F − F* after equal passes, on real data; random and skewed shards.
 
     ONESFW_DATA=… python benchmarks/shards.py [a9a covtype news20] [--seeds 2] [--first-seed 0] [--passes 20]
-        [--most-rows 60000]
+        [--most-rows 60000] [--schedule adaptive]
 
 F* is of a polished model with a gap of at most 1e-9. Skewed: of a shard's rows 80 % have one label. The last
 columns are ratios to one learner's F − F*, means over the seeds.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -70,6 +71,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--passes", type=int, default=20)
     parser.add_argument("--most-rows", type=int, default=60_000, help="of covtype, drawn from all of them")
+    parser.add_argument("--schedule", default=None, help="of the one learner; the default one if not given")
     parser.add_argument("--rounds", type=int, nargs="+", default=[1_000])
     options = parser.parse_args()
     seeds = range(options.first_seed, options.first_seed + options.seeds)
@@ -84,7 +86,8 @@ def main() -> None:
 
         alone = []
         for seed in seeds:
-            learner, rng = Learner(settings), np.random.default_rng([seed, 99])
+            learner = Learner(replace(settings, schedule=options.schedule))
+            rng = np.random.default_rng([seed, 99])
             for _ in range(options.passes):
                 learner.learn_examples(data, rng.permutation(data.size))
             alone.append(error(learner.coef))
