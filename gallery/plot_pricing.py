@@ -56,7 +56,7 @@ best, alone = -found.fun, cost + 1 / own  # the best prices of products that do 
 print(f"best profit {best:.1f}; at prices for each product alone {profit(alone):.1f}")
 # %%
 # min(z, q) has a kink, which the Hessian of one sample does not see: hence ``"importance"``. The profit is not concave,
-# which the setting must say: the convex one trusts a quadratic model, and some of its runs go astray.
+# which the setting says; the convex one is beside it.
 methods = {
     "1-SFW, importance": (fw.one_sfw("nonconvex", correction="importance"), "C0"),
     "1-SFW, convex setting": (fw.one_sfw(), "C3"),

@@ -11,7 +11,7 @@ from onesfw import zoo
 from onesfw.algorithms.base import half_kept, most_vertices
 from onesfw.engine import host_loop
 from onesfw.engine.checks import build_run, starting_point
-from onesfw.engine.corrected_output import CAPACITY, convex_shift, on_simplex
+from onesfw.engine.corrected_output import CAPACITY, convex_shift, line_search, on_simplex
 from onesfw.engine.keys import as_key
 from onesfw.engine.programs import compilations
 from onesfw.engine.replicates import carry_out
@@ -179,6 +179,32 @@ def test_another_length_radius_and_other_data_compile_nothing(plain):
     before = compilations()
     fw.minimize(squares(2.0), fw.sets.L1Ball(2.0, shape=D), steps=1_234, key=9, evaluate=False)
     assert compilations() == before
+
+
+@pytest.mark.parametrize(
+    ("slope", "low", "high"),
+    [
+        (lambda s: 2 * (s - 0.3), 0.29, 0.31),
+        (lambda s: s - 2, 1.0, 1.0),
+        (lambda s: 1 + 0 * s, 0.0, 0.0),
+        (lambda s: -jnp.cos(2 * jnp.pi * s), 0.2, 0.3),  # falls at both ends, not between
+    ],
+)
+def test_the_line_search_goes_as_far_as_f_falls(slope, low, high):
+    last, target = jnp.zeros(3), jnp.array([1.0, 0.0, 0.0])
+    share = line_search(last, target, lambda y: jnp.stack([slope(y[0]), 0.0 * y[0], 0.0 * y[0]]))
+    assert low <= share <= high
+
+
+def test_where_x_shapes_its_samples_an_indefinite_model_is_not_used():
+    """F(x) = E[−z²] with z ~ N(x, 1) is concave: its model would lead to any vertex."""
+    concave = fw.NonOblivious(
+        lambda x, z: -jnp.sum(z**2),
+        lambda key, x: x + jax.random.normal(key, x.shape),
+        lambda z, x: -jnp.sum((z - x) ** 2) / 2,
+    )
+    found = fw.minimize(concave, fw.sets.L2Ball(1.0, shape=4), steps=2_000, replicates=4, evaluate=False)
+    np.testing.assert_array_equal(found.x, found.x_last)
 
 
 def test_gap_tol_is_held_by_what_is_returned():

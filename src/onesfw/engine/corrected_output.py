@@ -162,7 +162,10 @@ def corrected_output(
             return trees.ravel(constraint.lmo(unravel(g)))[0].astype(last.dtype)
 
         late = jax.vmap(lambda leaf: trees.ravel(leaf)[0])(snapshots)
-        model = solved(last, late, centre, slope, sizes, image, oracle, convex)
+        trusted = (
+            convex and OBLIVIOUS in objective.offers
+        )  # where z depends on x, F is seldom convex though the loss is
+        model = solved(last, late, centre, slope, sizes, image, oracle, trusted)
         target = model.weights @ model.points
         share = line_search(last, target, confirmed)
         x_new = (1 - share) * last + share * target  # not last + share (target − last), which may leave K by rounding
@@ -333,20 +336,27 @@ def on_face(form: Array, linear: Array, free: Array) -> Array:
 
 
 def line_search(last: Array, target: Array, gradient: Callable[[Array], Array]) -> Array:
-    """s in [0, 1] that minimises F along last + s (target − last), by two secant steps on its derivative."""
+    """s in [0, 1] that minimises F along last + s (target − last), by two secant steps on its derivative.
+
+    Where F falls at both ends the middle is asked: if it rises there, F is not convex, and s lies before it.
+    """
     towards = target - last
 
+    def inner(at_start: Array, at_end: Array) -> Array:
+        return jnp.where(at_end > 0, root(at_start, at_end), 0.5)
+
     def ask(i: Array, seen: Array) -> Array:
-        """The derivative at s = 0, at s = 1 and at the first secant's root."""
-        along = jnp.where(i == 2, root(seen[0], seen[1]), i.astype(last.dtype))
+        """The derivative at s = 0, at s = 1 and between."""
+        along = jnp.where(i == 2, inner(seen[0], seen[1]), i.astype(last.dtype))
         return seen.at[i].set(gradient(last + along * towards) @ towards)
 
     at_start, at_end, between = lax.fori_loop(0, LINE_POINTS, ask, jnp.zeros(LINE_POINTS, last.dtype))
-    middle = root(at_start, at_end)
+    middle = inner(at_start, at_end)
     before = middle * root(at_start, between)
     after = middle + (1 - middle) * root(between, at_end)
     inside = jnp.where(between > 0, before, after)
-    return jnp.where(at_start >= 0, 0.0, jnp.where(at_end <= 0, 1.0, inside)).astype(last.dtype)
+    falls = (at_end <= 0) & (between <= 0)
+    return jnp.where(at_start >= 0, 0.0, jnp.where(falls, 1.0, inside)).astype(last.dtype)
 
 
 def root(low: Array, high: Array) -> Array:
