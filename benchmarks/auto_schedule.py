@@ -1,10 +1,11 @@
 """one_sfw's default against the best of nineteen fixed rules, in hindsight, at equal samples.
 
-    python benchmarks/auto_schedule.py [problem ...] [--samples 10000,100000] [--seeds 16] [--draw 1]
+    python benchmarks/auto_schedule.py [problem ...] [--samples 10000,100000] [--seeds 16] [--draw 1] [--first 1000]
 
 Problems: the zoo's convex ones, five that are not in it (`fresh_problems.py`; --draw is the seed of their instances),
 the two non-convex ones against STORM, and "seconds" at d = 1,000 against schedule="tuned". The fixed rule is chosen on
-4 seeds; everything printed is measured on others. "gradients" says how many more evaluations "auto" takes than
+4 seeds; everything printed is measured on others, from --first on; of more than 16, the ratio of each 16 is printed
+too, which shows what 16 leave to chance. "gradients" says how many more evaluations "auto" takes than
 "tuned", a Hessian-vector product counted as two. "auto" and "tuned" run through `fw.minimize`, in float64.
 """
 
@@ -31,6 +32,7 @@ from onesfw.zoo import logistic
 
 TRIED = range(4)  # seeds on which a fixed rule is chosen
 KEY = 20_261_116
+BLOCK = 16  # seeds that a limit is stated for
 CONVEX = (
     "logistic", "logistic-generated", "logistic-wide", "interpolation", "quadratic-interior", "quadratic-face",
     "quadratic-noisy", "gaussian",
@@ -68,9 +70,10 @@ def row_of(
     error: Callable[[np.ndarray], np.ndarray],
     solve: Callable[[int, str, int], fw.Result],
     budgets: list[int],
-    seeds: int,
+    fresh: range,
 ) -> list[tuple[str, ...]]:
     """A row for each budget: the best fixed rule and its error, then the multiples of it."""
+    seeds = len(fresh)
     looks = np.array(sorted(budgets))
 
     def errors(rule: str, among: range) -> np.ndarray:
@@ -81,7 +84,6 @@ def row_of(
 
     tried = {rule: errors(rule, TRIED).mean(0) for rule in fixed.RULES}
     best = [min(tried, key=lambda rule: tried[rule][i]) for i in range(len(looks))]
-    fresh = range(1_000, 1_000 + seeds)
     paper = errors(next(iter(fixed.RULES)), fresh)
     rows = []
     for i, samples in enumerate(looks):
@@ -90,6 +92,12 @@ def row_of(
         found = {schedule: error(flat(run.x, seeds)) for schedule, run in runs.items()}
         work = {schedule: np.mean(run.gradients + 2 * run.hvps) for schedule, run in runs.items()}
         more = float(work["auto"] / work["tuned"] - 1)
+        if seeds > BLOCK:
+            parts = [part.reshape(-1, BLOCK).mean(1) for part in (found["auto"], reference)]
+            print(
+                f"   {name}, {samples:,}: auto, {BLOCK} seeds each:",
+                *(f"{r:.2f}" for r in np.sort(parts[0] / parts[1])),
+            )
         rows.append(
             (
                 name, f"{samples:,}", best[i], f"{reference.mean():.2e}", ratio(paper[:, i], reference),
@@ -112,8 +120,9 @@ def ratio(over: np.ndarray, under: np.ndarray) -> str:
     return f"{over.mean() / under.mean():.2f} ± {(high - low) / 2:.2f}"
 
 
-def convex_rows(name: str, budgets: list[int], seeds: int, draw: int) -> list[tuple[str, ...]]:
+def convex_rows(name: str, budgets: list[int], fresh_seeds: range, draw: int) -> list[tuple[str, ...]]:
     """The rows of a convex problem, of the zoo or drawn anew."""
+    key = KEY + fresh_seeds.start - 1_000
     if name in fresh_problems.MAKERS:
         fresh = fresh_problems.make(name, draw)
         like = jax.tree.map(
@@ -124,21 +133,21 @@ def convex_rows(name: str, budgets: list[int], seeds: int, draw: int) -> list[tu
 
         def solve(samples: int, schedule: str, seeds: int) -> fw.Result:
             return fw.minimize(
-                fresh.objective, fresh.constraint, start, steps=samples, replicates=seeds, key=KEY, evaluate=False,
+                fresh.objective, fresh.constraint, start, steps=samples, replicates=seeds, key=key, evaluate=False,
                 algorithm=fw.one_sfw(schedule=schedule),
             )  # fmt: skip
 
-        return row_of(name, fresh.arguments, lambda x: fresh.value(x) - fresh.best, solve, budgets, seeds)
+        return row_of(name, fresh.arguments, lambda x: fresh.value(x) - fresh.best, solve, budgets, fresh_seeds)
     problem = zoo.get(name)
     best = problem.optimum().value
 
     def run(samples: int, schedule: str, seeds: int) -> fw.Result:
         algorithm = fw.one_sfw(schedule=schedule)
         return problem.run(
-            steps=samples, replicates=seeds, key=KEY, evaluate=False, float64=True, algorithm=algorithm
+            steps=samples, replicates=seeds, key=key, evaluate=False, float64=True, algorithm=algorithm
         )  # fmt: skip
 
-    return row_of(name, kernel_arguments(name), lambda x: problem.value(x) - best, run, budgets, seeds)
+    return row_of(name, kernel_arguments(name), lambda x: problem.value(x) - best, run, budgets, fresh_seeds)
 
 
 def is_shape(node: object) -> bool:
@@ -189,6 +198,7 @@ def main() -> None:
     parser.add_argument("--samples", default="10000,100000")
     parser.add_argument("--seeds", type=int, default=16)
     parser.add_argument("--draw", type=int, default=1)
+    parser.add_argument("--first", type=int, default=1_000)
     asked = parser.parse_args()
     budgets = [int(number) for number in asked.samples.split(",")]
     console = Console(width=160)
@@ -205,7 +215,7 @@ def main() -> None:
                 gaps.add_row(*row)
                 console.print(*row, sep=" | ")
         else:
-            for row in convex_rows(name, budgets, asked.seeds, asked.draw):
+            for row in convex_rows(name, budgets, range(asked.first, asked.first + asked.seeds), asked.draw):
                 table.add_row(*row)
                 console.print(*row, sep=" | ")
     for made in (table, gaps):

@@ -1,7 +1,7 @@
 """The sparse engine against its field: time a step, time to an accuracy, and losses without tuning.
 
     python benchmarks/sparse.py [speed] [schedules] [streams] [accuracy] [real] [polish] [polish-intercept] [intercept]
-                                [path] [choice] [defaults] [NAME…] [RADIUS…]
+                                [path] [choice] [correlated] [defaults] [NAME…] [RADIUS…]
 
 Everything runs on one core, in one process, warm-up and compilation outside the clock. Generated data: n = 50,000, 70
 nonzeros a row, power-law columns, unit rows. `real` and what follows it need the folder ONESFW_DATA; names of data sets
@@ -25,7 +25,7 @@ from sparse_accuracy import accuracy, copt_runner
 from sparse_common import LOGISTIC, ROWS, as_examples, installed, passes, seconds, version
 from sparse_data import generated, text_set
 from sparse_defaults import defaults
-from sparse_polish import choice, path, polished, polished_with_intercept, with_intercept
+from sparse_polish import choice, correlated, path, polished, polished_with_intercept, with_intercept
 from sparse_real import real_data
 from threadpoolctl import threadpool_limits
 
@@ -183,6 +183,7 @@ PARTS: dict[str, Callable[..., None]] = {
     "intercept": with_intercept,
     "path": path,
     "choice": choice,
+    "correlated": correlated,
     "defaults": defaults,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -17,6 +17,7 @@ from onesfw.arguments import number, whole_number
 from onesfw.engine.evaluation import Evaluate, Every, evaluation_steps, evaluator_for, number_from
 from onesfw.engine.programs import split
 from onesfw.engine.run import Callbacks, Run, as_callbacks
+from onesfw.engine.trace_keys import shape_key, trace_key
 from onesfw.objectives import Objective
 from onesfw.schedules.sizes import MOST_SAMPLES
 from onesfw.sets import ConvexSet, VectorSet
@@ -24,7 +25,10 @@ from onesfw.sets.base import is_shape
 from onesfw.trees import Array, DType, HostArray, Tree
 
 LARGEST_CORRECTED = 1 << 24  # bytes of x: a corrected output keeps 86 points like it
+MOST_REMEMBERED = 1_000  # objectives that were found to have second derivatives, or none
 MEMBERSHIP = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}  # how far outside K x0 may lie
+
+_has_product: dict[tuple[Hashable, Hashable], bool] = {}
 
 
 @contextmanager
@@ -259,7 +263,22 @@ def check_continuous_greedy(
 
 def can_be_corrected(objective: Objective, x0: Tree) -> bool:
     """Whether one sample has a Hessian-vector product, and points of x's size can be kept by the dozen."""
+    if trees.size_in_bytes(x0) > LARGEST_CORRECTED:
+        return False
     arrays, join = split(objective)
+    name, shapes = trace_key(objective), shape_key((arrays, x0))
+    found = _has_product.get((name, shapes))
+    if found is None:
+        found = has_product(arrays, join, x0)
+        if name is not None and len(_has_product) < MOST_REMEMBERED:
+            _has_product[name, shapes] = found
+    return found
+
+
+def has_product(
+    arrays: list[Array | HostArray], join: Callable[[list[Array]], Objective], x0: Tree
+) -> bool:  # fmt: skip
+    """Whether one sample has a Hessian-vector product."""
     dtype = trees.dtype_of(x0)
 
     def product(arrays: list[Array], key: Array, x: Tree) -> Tree:
@@ -274,7 +293,7 @@ def can_be_corrected(objective: Objective, x0: Tree) -> bool:
         jax.eval_shape(product, [as_run(leaf) for leaf in arrays], jax.random.key(0), trees.shapes(x0))
     except Exception:  # JAX cannot differentiate the gradient; what is wrong with F itself, the run will say
         return False
-    return trees.size_in_bytes(x0) <= LARGEST_CORRECTED
+    return True
 
 
 def check_schedules(algorithm: Algorithm, steps: int) -> None:

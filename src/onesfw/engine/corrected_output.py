@@ -194,6 +194,7 @@ def snapshot_space(x: Tree, batched: bool) -> Tree:
     return jax.tree.map(space, x)
 
 
+@partial(jax.jit, static_argnames="batched")
 def with_snapshot(snapshots: Tree, x: Tree, batched: bool) -> Tree:
     """The late iterates with x before them; the oldest leaves."""
     axis = 1 if batched else 0

@@ -27,6 +27,7 @@ from onesfw.linear.simplex_quadratics import over_ball, over_cube, over_simplex
 from onesfw.trees import HostArray
 
 MOST_ROUNDS, MOST_STEPS = 60, 25
+MOST_FALLS = 200  # rounds that divide F by ten do not count: exponentials come down by a factor of e a step
 MOST_APPROACHES, FALL = 4, 5.0  # rounds for each δ of the Huber loss, and the factor by which it falls
 FEWEST_NEW = 50  # columns that a round may add, and more where the support is larger
 NEAR = 0.999  # of the multiplier: columns whose gradient is above are worth having
@@ -178,8 +179,8 @@ class Rounds:
         rounds, least, before, self.stalled = 0, np.inf, np.inf, 0
         if self.gradient is not None:  # of a smaller radius: which columns matter is much the same
             rounds, at = 1, self.step(at, self.gradient, 0.8 * self.tol, NEAR_NEXT)
-        best = at
-        while rounds < MOST_ROUNDS:
+        best, falls = at, 0
+        while rounds < MOST_ROUNDS + falls:
             rounds += 1
             gradient = self.rows.back(at.there.slopes)
             gap = float(gradient @ at.x) - self.radius * self.set.least(gradient)
@@ -188,6 +189,7 @@ class Rounds:
             self.note(f"polishing, gap {gap:.1e}")
             idle = gap > 0.7 * least and at.there.value > before - PROGRESS * least
             self.stalled = self.stalled + 1 if idle else 0
+            falls += 0 < at.there.value < before / 10 < np.inf and falls < MOST_FALLS
             before = at.there.value
             if gap < least:
                 best, least, self.gradient = at, gap, gradient
@@ -349,7 +351,7 @@ class Rounds:
                 caution = min(1.0, max(0.05, 4 * caution)) if length < 0.2 else caution / 4 if caution > 1e-3 else 0.0
                 z, margins, now = (goal if length == 1 else z + length * (goal - z)), trial, there
             quick = self.set.one_hot and not self.stalled
-            if quick and length == 1 and gap * gap <= SQUARED * target * abs(now.value):
+            if quick and length == 1 and gap <= SQUARED * target * (abs(now.value) / gap):  # no overflow
                 break
             if caution > 0:
                 now = self.profile.expand(margins, caution)

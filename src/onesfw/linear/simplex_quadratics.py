@@ -12,10 +12,13 @@ from onesfw.linear.curvature import FAST, Curvature, Matrix
 from onesfw.trees import HostArray
 
 MOST_PIVOTS, PATIENCE = 25, 3
+SLIGHT = 1e-9  # of the multiplier: slopes that are so little below it are as good
+MOST_TURNS = 300  # one coordinate each, where pivoting all at once has not ended
 MOST_EXCHANGES = 20  # times the columns
 GAP_EVERY = 16  # exchanges
 WARM = 1e-2  # how near exchanges come before pivoting begins
 MOST_SHIFTS, MOST_FACES = 30, 30
+MOST_SWEPT_FACES, SWEEPS, SWEPT = 100, 20, 1e-4  # with a matrix, where sweeps over the coordinates are cheap
 ACCURATE, SHORTEST = 1e-2, 1e-4
 LEAST_DIAGONAL = 1e-8
 TINY = 1e-300
@@ -80,8 +83,8 @@ def over_simplex(
 
     The free coordinates are solved for with the multiplier of the sum; those that come out negative are fixed at 0, and
     fixed ones whose slope is below the multiplier are freed, all at once; one at a time where their number does not
-    fall (Júdice and Pires 1994). Where that does not end in time, a Frank-Wolfe step. With an accuracy above 0, a gap
-    that is so much smaller than at z is enough: exchanges alone mostly reach it.
+    fall (Júdice and Pires 1994). Where that does not end in time, `one_by_one`; at worst a Frank-Wolfe step. With an
+    accuracy above 0, a gap that is so much smaller than at z is enough: exchanges alone mostly reach it.
     """
     if isinstance(H, Matrix):
         v, g = np.empty(len(z)), np.empty(len(z))
@@ -97,16 +100,9 @@ def over_simplex(
     least = -1e-12 * float(np.abs(c).max())
     found, fewest, patience = z, len(z) + 1, PATIENCE
     for _ in range(MOST_PIVOTS):
-        at = np.flatnonzero(free)
-        right = np.ones((2, len(at)))
-        np.negative(c[at], out=right[0])
-        sums = H.solve(at, right.T).T
-        level = (float(sums[0].sum()) - radius) / max(float(sums[1].sum()), TINY)
-        level = level if filled else max(level, 0.0)  # 0: the sum does not bind
-        found = np.zeros(len(z))
-        found[at] = sums[0] - level * sums[1]
+        found, level = on_face(H, c, free, radius, filled)
         ahead = c + H.times(found)
-        wrong = np.where(free, found < -1e-14 * radius, ahead + level < -1e-9 * (abs(level) - least))
+        wrong = np.where(free, found < -1e-14 * radius, ahead + level < -SLIGHT * (abs(level) - least))
         wrongs = int(np.count_nonzero(wrong))
         if wrongs == 0:
             break
@@ -119,6 +115,8 @@ def over_simplex(
         free ^= wrong
         if not free.any():
             free[np.argmin(ahead)] = True
+    else:
+        found = one_by_one(H, c, z, radius, filled)
     v = np.maximum(found, 0.0)
     total = float(v.sum())
     if filled or total > radius:
@@ -132,6 +130,48 @@ def over_simplex(
         toward[j] += radius
     bend = float(toward @ H.times(toward))
     return z + min(1.0, max(0.0, -float(slope @ toward) / max(bend, TINY))) * toward
+
+
+def on_face(H: Curvature, c: HostArray, free: HostArray, radius: float, filled: bool) -> tuple[HostArray, float]:
+    """The minimiser of ⟨c, v⟩ + ½⟨v, H v⟩ with v = 0 but for the free coordinates, of any sign; the multiplier."""
+    at = np.flatnonzero(free)
+    right = np.ones((2, len(at)))
+    np.negative(c[at], out=right[0])
+    sums = H.solve(at, right.T).T
+    level = (float(sums[0].sum()) - radius) / max(float(sums[1].sum()), TINY)
+    level = level if filled else max(level, 0.0)  # 0: the sum does not bind
+    found = np.zeros(len(c))
+    found[at] = sums[0] - level * sums[1]
+    return found, level
+
+
+def one_by_one(H: Curvature, c: HostArray, z: HostArray, radius: float, filled: bool) -> HostArray:
+    """The primal active-set method from z, a member: slow, and its value falls with every turn.
+
+    Towards the minimiser over the free coordinates, as far as none falls below 0; the one that stops it is fixed. Where
+    none does, the coordinate with the least slope is freed.
+    """
+    v, free = z.copy(), z > 0
+    for _ in range(MOST_TURNS if isinstance(H, Matrix) else MOST_PIVOTS):
+        if free.any():
+            goal, level = on_face(H, c, free, radius, filled)
+            below = np.flatnonzero(goal < 0)
+            if len(below):
+                rooms = v[below] / (v[below] - goal[below])
+                first = int(np.argmin(rooms))
+                v = np.maximum(v + rooms[first] * (goal - v), 0.0)
+                v[below[first]], free[below[first]] = 0.0, False
+                continue
+            v = goal
+        else:
+            level = 0.0
+        slope = c + H.times(v)
+        slope[free] = np.inf
+        enters = int(np.argmin(slope))
+        if not slope[enters] + level < -SLIGHT * (abs(level) + 1e-12 * float(np.abs(c).max())):
+            break
+        free[enters] = True
+    return v
 
 
 def over_ball(H: Curvature, slope: HostArray, z: HostArray, radius: float) -> HostArray:
@@ -158,23 +198,43 @@ def over_ball(H: Curvature, slope: HostArray, z: HostArray, radius: float) -> Ho
     return inside if inside is not z else v * (radius / float(np.linalg.norm(v)))
 
 
-def over_cube(H: Curvature, slope: HostArray, z: HostArray, radius: float) -> HostArray:
-    """Over {|v_i| ≤ r}, roughly: projected gradient steps find the face, conjugate gradients go on in it.
+@njit(cache=True, nogil=True, fastmath=FAST)
+def sweep_cube(H: HostArray, slope: HostArray, v: HostArray, radius: float, least: float, sweeps: int) -> None:
+    """The best value of one coordinate after the other, several times; changes v and its slope."""
+    for _ in range(sweeps):
+        for i in range(len(v)):
+            new = min(max(v[i] - slope[i] / max(H[i, i], least), -radius), radius)
+            move = new - v[i]
+            if move != 0.0:
+                v[i] = new
+                for k in range(len(v)):
+                    slope[k] += move * H[i, k]
 
-    Both search the projected path for a smaller value by halving; a coordinate at its bound is freed where the slope
-    points inwards (Moré and Toraldo 1991). It ends where the gap of the quadratic is a hundredth of what it was.
+
+def over_cube(H: Curvature, slope: HostArray, z: HostArray, radius: float) -> HostArray:
+    """Over {|v_i| ≤ r}, roughly: steps in one coordinate find the face, Newton's or conjugate gradients go on in it.
+
+    Without a matrix, projected gradient steps find it. What goes on in a face searches the projected path for a smaller
+    value by halving; a coordinate at its bound is freed where the slope points inwards (Moré and Toraldo 1991). It ends
+    where the gap of the quadratic is a small part of what it was.
     """
     first = slope
     v, value = z, 0.0  # values are those of v less that of z: sums of large numbers would hide them
-    inverse = 1.0 / np.maximum(H.diagonal, LEAST_DIAGONAL * float(H.diagonal.max(initial=0.0)) + TINY)
-    wanted = ACCURATE * (float(slope @ v) + radius * float(np.abs(slope).sum()))
-    for _ in range(MOST_FACES):
+    least = LEAST_DIAGONAL * float(H.diagonal.max(initial=0.0)) + TINY
+    inverse = 1.0 / np.maximum(H.diagonal, least)
+    faces, accuracy = (MOST_SWEPT_FACES, SWEPT) if isinstance(H, Matrix) else (MOST_FACES, ACCURATE)
+    wanted = accuracy * (float(slope @ v) + radius * float(np.abs(slope).sum()))
+    for _ in range(faces):
         before = value
-        for gradient_step in (True, False):
+        for finds_face in (True, False):
+            step = np.zeros(len(v))
             held = ((v >= radius) & (slope < 0)) | ((v <= -radius) & (slope > 0))
             free = np.flatnonzero(~held)
-            step = np.zeros(len(v))
-            if gradient_step:
+            if finds_face and isinstance(H, Matrix):
+                swept = v.copy()
+                sweep_cube(H.H, slope.copy(), swept, radius, least, SWEEPS)
+                step = swept - v
+            elif finds_face:
                 step[free] = -slope[free] * inverse[free]
             elif len(free):
                 step[free] = H.solve(free, -slope[free, None], accuracy=ACCURATE)[:, 0]
