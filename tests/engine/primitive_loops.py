@@ -106,17 +106,23 @@ CASES = {
 
 
 def loops(body, *arrays):
-    """The results of both loops, and the text of ours; XLA by itself compiles loops whole that touch a kilobyte."""
-    given = (jnp.int32(0), jnp.int32(4), (x, jnp.zeros(1000)), *arrays)
-    runs = []
-    for loop in (small_loop, lax.fori_loop):
+    """What the loop gives, what its turns give one by one, and its text.
 
-        def run(low, high, state, *arrays, loop=loop):
-            turn = lambda i, s: (body(i, s[0], *arrays), s[1] + s[0][0])  # noqa: E731
-            return loop(low, high, jax.make_jaxpr(turn)(low, state) if loop is small_loop else turn, state)
+    XLA by itself compiles loops whole that touch less than a kilobyte.
+    """
+    state = (x, jnp.zeros(1000))
 
-        runs.append(jax.jit(run).lower(*given).compile())
-    return [np.asarray(run(*given)[0]) for run in runs], runs[0].as_text()
+    def turn(i, state, *arrays):
+        return body(i, state[0], *arrays), state[1] + state[0][0]
+
+    def run(low, high, state, *arrays):
+        return small_loop(low, high, jax.make_jaxpr(lambda i, s: turn(i, s, *arrays))(low, state), state)
+
+    given = (jnp.int32(0), jnp.int32(4), state, *arrays)
+    compiled = jax.jit(run).lower(*given).compile()
+    for i in range(4):
+        state = turn(jnp.int32(i), state, *arrays)
+    return [np.asarray(compiled(*given)[0]), np.asarray(state[0])], compiled.as_text()
 
 
 if __name__ == "__main__":

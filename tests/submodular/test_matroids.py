@@ -136,6 +136,14 @@ def test_labels_of_one_kind(labels):
 
 
 @pytest.mark.parametrize("name", MATROIDS)
+def test_a_matroid_serves_float64_and_then_float32(name):
+    weights = np.linspace(1, 0, N)
+    with jax.enable_x64(True):
+        wide = jax.jit(MATROIDS[name].traced_base)(weights)
+    np.testing.assert_array_equal(jax.jit(MATROIDS[name].traced_base)(jnp.float32(weights)), wide)
+
+
+@pytest.mark.parametrize("name", MATROIDS)
 def test_the_greedy_base_is_heaviest(name):
     matroid = MATROIDS[name]
     all_bases = bases(matroid)

@@ -236,11 +236,11 @@ class PartitionMatroid(Matroid):
         """Each element's place in its group once the elements are sorted by group."""
         sizes = np.bincount(self.groups, minlength=self.capacities.size)
         starts = np.cumsum(sizes) - sizes
-        return module.asarray(np.arange(self.n) - np.repeat(starts, sizes))
+        return module.asarray(np.arange(self.n) - np.repeat(starts, sizes), np.int32)
 
     def traced_base(self, weights: Array) -> Array:
         order = jnp.lexsort((-weights, jnp.asarray(self.groups)))
-        kept = self.places(jnp) < jnp.asarray(self.capacities)[jnp.asarray(self.groups)[order]]
+        kept = self.places(jnp) < jnp.asarray(self.capacities, jnp.int32)[jnp.asarray(self.groups)[order]]
         return jnp.zeros_like(weights).at[order].set(kept.astype(weights.dtype))
 
     def extends(self, chosen: list[int], i: int) -> bool:
@@ -314,7 +314,7 @@ class LaminarMatroid(Matroid):
         """Bottom up, each set of the family keeps the heaviest of what its children kept."""
         order = jnp.argsort(-weights, stable=True)
         masks = jnp.asarray(self.masks)[:, order]
-        capacities = jnp.asarray(self.capacities)
+        capacities = jnp.asarray(self.capacities, jnp.int32)
 
         def truncate(q: Array, kept: Array) -> Array:
             return kept & (~masks[q] | (jnp.cumsum(kept & masks[q]) <= capacities[q]))
