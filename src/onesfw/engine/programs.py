@@ -96,6 +96,8 @@ class Program:
         key = None if name is None else (name, shape_key(args), places and tuple(places))
         with _lock:
             found = _traces.get(key)
+            if found is not None:
+                _traces.move_to_end(key)  # the least recently used is dropped
         if found is None:
             structure, execute, pure = self.traced(function, *args)
             found = structure, execute
