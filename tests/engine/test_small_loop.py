@@ -18,7 +18,7 @@ from onesfw.engine import programs
 from onesfw.engine.small_loop import SIMPLE
 
 HERE = Path(__file__).parent
-MARK = 'xla_cpu_small_call="true"'
+MARK = 'inlineable="false",xla_cpu_small_call="true"'  # XLA marks small loops of its own too, without the first
 
 
 @pytest.mark.parametrize("wide", ["0", "1"])
