@@ -14,9 +14,9 @@ from sklearn.metrics import confusion_matrix
 import onesfw as fw
 from onesfw.data import blocks
 from onesfw.linear import DataWarning, LinearModel, train
-from onesfw.linear.file_rows import Sample
 from onesfw.linear.progressive_validation import RadiusCandidates
 from onesfw.linear.radii import part as some_rows
+from onesfw.linear.stream_sample import Sample
 from onesfw.sklearn import OneSFWClassifier
 
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onesfw.linear import CONSTRAINTS, LOSSES, Settings, examples
+from onesfw.linear import CONSTRAINTS, LOSSES, Settings, evaluate, examples
 from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.training import Budget, fit_in_memory
 from onesfw.sklearn import OneSFWClassifier, OneSFWRegressor
@@ -147,6 +147,63 @@ def test_regressor_streams_are_cut_anywhere():
     for i in range(0, len(y), 13):
         model.partial_fit(X[i : i + 13], y[i : i + 13])
     np.testing.assert_array_equal(model.coef_, whole.coef_)
+
+
+def far_out(seed, loss, rows=3_000):
+    """Columns of unlike scales and heavy tails, as no radius that is chosen blindly suits them."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_t(3, size=(rows, 12))
+    signal = np.tanh(Z[:, :4]) @ rng.normal(size=4)
+    y = rng.poisson(np.exp(signal)) if loss == "poisson" else 50 * signal + 20 * rng.standard_t(2, size=rows)
+    largest = 3 if loss == "poisson" else 1_000  # beyond it its exponentials leave the range of numbers, an error
+    return Z * np.geomspace(0.01, largest, 12), y.astype(float)
+
+
+def mean_loss(model, X, y, weights=None):
+    margins = X @ model.coef_ + model.intercept_
+    return np.average(LOSSES[model.loss].value(margins, y), weights=weights)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", ["poisson", "huber", "squared"])
+def test_a_stream_is_no_worse_than_a_constant_however_it_is_cut(loss):
+    acted = 0
+    for seed in range(4):
+        X, y = far_out(seed, loss)
+        weights = np.random.default_rng(seed).uniform(0.1, 2.0, len(y))
+        whole, pieces = OneSFWRegressor(radius=3.0, loss=loss), OneSFWRegressor(radius=3.0, loss=loss)
+        whole.partial_fit(X, y, weights)
+        rows, targets, heavy = X.copy(), y.copy(), weights.copy()
+        for place in np.array_split(np.arange(len(y)), [1, 3, 700, 1_650, 2_000, 2_001]):
+            pieces.partial_fit(rows[place], targets[place], heavy[place])
+            rows[place], targets[place], heavy[place] = 0.0, 0.0, 0.0  # the owner may use the memory for other rows
+            assert np.isfinite(pieces.predict(X[:3])).all()  # to ask changes nothing
+        assert np.array_equal(whole.coef_, pieces.coef_)
+        assert np.array_equal(whole.intercept_, pieces.intercept_)
+        settings = Settings(12, loss, radius=3.0, intercept=ANYWHERE)
+        data = examples(X, y, weights, 12, LOSSES[loss])
+        constant = evaluate(settings, data, np.zeros(12)).value[0]
+        assert mean_loss(whole, X, y, weights) <= constant + 1e-6 * abs(constant)  # what the intercepts' search leaves
+        assert np.abs(whole.coef_).sum() <= 3.0 * (1 + 1e-9)
+        acted += not np.array_equal(whole.coef_, whole._learners.coefs[0])
+    assert acted
+
+
+def test_a_stream_that_a_constant_beats_is_told_of():
+    X, y = far_out(0, "squared")
+    model = OneSFWRegressor(radius=3.0).partial_fit(X[:500], y[:500])
+    assert model.coef_.shape == (12,)  # silent: so early a constant may well be ahead
+    model.partial_fit(X[500:], y[500:])
+    with pytest.warns(ConvergenceWarning, match="3,000 rows .* a constant loses less .* Scale the columns"):
+        assert model.predict(X[:2]).shape == (2,)
+    model.predict(X[:2])  # once is enough
+
+
+def test_a_stream_with_signal_is_left_alone():
+    X, y = make_classification(6_500, 15, random_state=0)
+    model = OneSFWClassifier(radius=5.0).partial_fit(StandardScaler().fit_transform(X), y, classes=[0, 1])
+    assert np.array_equal(model.coef_, model._learners.coefs)
+    assert np.array_equal(model.intercept_, model._learners.intercepts)
 
 
 def test_weights_scale_the_loss():

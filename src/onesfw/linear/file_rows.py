@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 
 from onesfw.arguments import named
-from onesfw.data.batch import joined
 from onesfw.data.chunks import Chunk, Shuffler, order_of
 from onesfw.data.passes import Passes
 from onesfw.data.row_groups import GroupPasses
-from onesfw.linear.defaults import largest_margins
-from onesfw.linear.examples import Examples, examples, read_only
+from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Learner, Settings
 from onesfw.linear.pass_rows import Piece, Progress
 from onesfw.linear.progressive_validation import RadiusCandidates
 from onesfw.linear.scaling import divided
+from onesfw.linear.stream_sample import Sample
 from onesfw.trees import HostArray, Rows
 
 
@@ -83,80 +81,6 @@ def learner_for(
     if candidates:
         return RadiusCandidates(settings, candidates, tensors)
     return Learner(settings) if tensors is None else Learner.from_tensors(settings, tensors)
-
-
-class Sample:
-    """Some rows of a stream by which its model is judged: those that lie farthest out, and a random part of the rest.
-
-    A mean over the rest stands for all of them; rows far out are rare, and one of them can outweigh a million others.
-
-    Args:
-        settings: of the models.
-        key: the seed of the draw.
-        tensors: the state of a sample that goes on.
-    """
-
-    FARTHEST, DRAWN = 1_000, 4_000
-
-    def __init__(self, settings: Settings, key: int, tensors: dict[str, HostArray] | None = None) -> None:
-        self.settings, self.key, self.seen = settings, key, 0
-        empty = scipy.sparse.csr_array((0, settings.n_features))
-        self.rows = examples(empty, np.zeros(0), None, settings.n_features, settings.loss_function)
-        self.sizes, self.draws = np.zeros(0), np.zeros(0)
-        if tensors is not None:
-            found = {name: tensors[f"sample.{name}"] for name in ("indptr", "indices", "values", "targets")}
-            matrix = scipy.sparse.csr_array(
-                (found["values"], found["indices"].view(np.int32), found["indptr"]),
-                (len(found["targets"]), settings.n_features),
-            )
-            self.rows = self.as_examples(matrix, found["targets"])
-            self.sizes, self.draws = tensors["sample.sizes"], tensors["sample.draws"]
-            self.seen = int(tensors["sample.seen"][0])
-            if not len(self.sizes) == len(self.draws) == self.rows.size <= self.seen:
-                raise ValueError("a sample has a size and a draw for each row")
-
-    def as_examples(self, matrix: Rows, targets: HostArray) -> Examples:
-        """Rows in the types of the kernels."""
-        settings = self.settings
-        return examples(matrix, targets, None, settings.n_features, settings.loss_function, settings.labels)
-
-    def add(self, data: Examples) -> None:
-        """Take in the next rows of the stream."""
-        sizes = largest_margins(data, self.settings.set)
-        draws = np.random.default_rng([self.key, self.seen]).random(data.size)
-        self.seen += data.size
-        new = np.arange(data.size)
-        if len(self.sizes) == self.FARTHEST + self.DRAWN:
-            far = self.farthest(self.sizes)
-            new = np.flatnonzero((sizes > self.sizes[far].min()) | (draws < np.delete(self.draws, far).max()))
-        if not len(new):
-            return
-        sizes, draws = np.append(self.sizes, sizes[new]), np.append(self.draws, draws[new])
-        rest = np.delete(np.arange(len(sizes)), self.farthest(sizes))
-        out = rest[np.argsort(draws[rest], kind="stable")[self.DRAWN :]]
-        kept = np.delete(np.arange(len(sizes)), out)
-        parts = [self.rows.matrix, data.matrix[new]] if self.rows.size else [data.matrix[new]]
-        matrix = joined(parts, data.n_features)[kept]
-        targets = np.append(self.rows.targets, data.targets[new])[kept]
-        self.rows, self.sizes, self.draws = self.as_examples(matrix, targets), sizes[kept], draws[kept]
-
-    def farthest(self, sizes: HostArray) -> HostArray:
-        """The places of the rows that can have the largest margins."""
-        return np.argsort(-sizes, kind="stable")[: self.FARTHEST]
-
-    def weighted(self) -> Examples:
-        """The rows with weights by which their mean stands for that of the stream."""
-        weights = np.ones(self.rows.size)
-        far = self.farthest(self.sizes)
-        rest = np.delete(np.arange(self.rows.size), far)
-        weights[rest] = (self.seen - len(far)) / max(1, len(rest))
-        return replace(self.rows, weights=read_only(weights))
-
-    def tensors(self) -> dict[str, HostArray]:
-        """The whole state."""
-        rows = {name: getattr(self.rows, name) for name in ("indptr", "indices", "values", "targets")}
-        own = {"sizes": self.sizes, "draws": self.draws, "seen": np.array([self.seen])}
-        return {f"sample.{name}": np.array(array) for name, array in (rows | own).items()}
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
 from onesfw.linear.constraints import constraint_name
 from onesfw.linear.convergence import LARGE_SHARE
-from onesfw.linear.file_rows import FileRows, Learning, Sample, learner_for
+from onesfw.linear.file_rows import FileRows, Learning, learner_for
 from onesfw.linear.finishing import (
     Finished,
     converged,
@@ -47,6 +47,7 @@ from onesfw.linear.progressive_validation import FACTORS, RadiusCandidates, radi
 from onesfw.linear.rounds import Split, deal, learn_shards
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
 from onesfw.linear.shards import gap_over
+from onesfw.linear.stream_sample import Sample
 from onesfw.linear.training import learn_passes, resumed
 from onesfw.linear.training_scores import with_training_scores
 from onesfw.progress import PassesBar

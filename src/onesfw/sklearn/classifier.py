@@ -148,10 +148,13 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         data = examples(X, places.astype(np.float64), None, self.n_features_in_, LOSSES["squared"])
         learners, model, self.radius_ = fit_trace(self, data, places, len(self.classes_))
         self._learners, self._coef, self._scales = cast(Any, learners), learners.coefs, None
+        self._intercepts, self._sample = learners.intercepts, None
         self.n_iter_, self.gap_, self.objective_ = model.passes, model.gap, model.value
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OneSFWClassifier:
         """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit.
+
+        Up to 5,000 rows are kept, and the coefficients are no worse on them than a constant; not after `fit`.
 
         Args:
             X: rows.

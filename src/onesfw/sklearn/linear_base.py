@@ -24,12 +24,16 @@ from onesfw.linear.constraints import CLASSES, CONSTRAINTS
 from onesfw.linear.convergence import gap_message
 from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS
 from onesfw.linear.examples import Examples
+from onesfw.linear.finishing import Finished, no_worse_than_a_constant
 from onesfw.linear.learner import SCHEDULES, Settings, Start
 from onesfw.linear.parallel_learners import ParallelLearners
 from onesfw.linear.radii import chosen_radius
 from onesfw.linear.scaling import chosen_scales, divided
+from onesfw.linear.stream_sample import Sample
 from onesfw.linear.training import GRADIENTS, Budget, fit_in_memory
 from onesfw.progress import ProgressBar
+
+TOLD = 1_000  # rows of a stream after which a model that a constant beats is warned of
 
 
 class LinearOneSFW(BaseEstimator):
@@ -55,7 +59,9 @@ class LinearOneSFW(BaseEstimator):
 
     _learners: ParallelLearners
     _coef: np.ndarray | None
+    _intercepts: np.ndarray
     _scales: np.ndarray | None
+    _sample: Sample | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -66,15 +72,15 @@ class LinearOneSFW(BaseEstimator):
     def coef_(self) -> np.ndarray:
         """The coefficients: one row a class, one row for two classes; a vector for a regression."""
         check_is_fitted(self)
-        if self._coef is None:  # a stream leaves them to whoever asks: they cost O(features)
-            self._coef = self._in_units(self._learners.coefs)
-        return self._coef[0] if isinstance(self, RegressorMixin) else self._coef
+        coef, _ = self._model()
+        return coef[0] if isinstance(self, RegressorMixin) else coef
 
     @property
     def intercept_(self) -> np.ndarray:
         """The intercepts, one a model; zeros without `fit_intercept`."""
         check_is_fitted(self)
-        return self._learners.intercepts
+        _, intercepts = self._model()
+        return intercepts.copy()
 
     @property
     def sparse_coef_(self) -> scipy.sparse.csr_array:
@@ -87,6 +93,28 @@ class LinearOneSFW(BaseEstimator):
         check_indices(X, "X")
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         return safe_sparse_dot(X, np.atleast_2d(self.coef_).T, dense_output=True) + self.intercept_
+
+    def _model(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and intercepts. A stream leaves them to whoever asks, for they cost more than a step.
+
+        They are then no worse than the best constant on a sample of the stream's rows; the steps go on from where they
+        were.
+        """
+        if self._coef is None:
+            learners, share = self._learners, 1.0
+            found = Finished(learners.coefs, learners.intercepts, float(learners.settings.radii[0]))
+            if self._sample is not None:
+                found, share = no_worse_than_a_constant(learners.settings, self._sample.weighted(), found)
+                if share < 1 and self._sample.seen >= TOLD:
+                    warnings.warn(
+                        f"after {self._sample.seen:,} rows of the stream a constant loses less than the model: the "
+                        f"coefficients were multiplied by {share:.2g}. Scale the columns, lower radius, or use fit "
+                        "where the rows can be kept",
+                        ConvergenceWarning,
+                        stacklevel=4,
+                    )
+            self._coef, self._intercepts = self._in_units(found.coefs), found.intercepts
+        return self._coef, self._intercepts
 
     def _in_units(self, coefs: np.ndarray) -> np.ndarray:
         """Coefficients of the columns as they came, where training divided them."""
@@ -125,8 +153,8 @@ class LinearOneSFW(BaseEstimator):
                 settings, rows, budget, seed, n_jobs=self.n_jobs, start=self._start(settings, scales),
                 advance=bar.advance, note=bar.note, stop=interrupted.is_set,
             )  # fmt: skip
-        self._learners, self._scales = fit.learners, scales
-        self._coef = self._in_units(fit.learners.coefs)
+        self._learners, self._scales, self._sample = fit.learners, scales, None
+        self._coef, self._intercepts = self._in_units(fit.learners.coefs), fit.learners.intercepts
         self.n_iter_ = fit.passes
         self.gap_ = one_or_array(fit.evaluation.gap)
         self.objective_ = one_or_array(fit.evaluation.value)
@@ -161,13 +189,17 @@ class LinearOneSFW(BaseEstimator):
         if (before.models, before.n_features) != (settings.models, settings.n_features):
             raise ValueError("warm_start=True needs the features and classes of the fit before; use a new estimator")
         coefs = np.atleast_2d(self.coef_) * (1.0 if scales is None else scales)
-        return inside(coefs, self._learners, settings)
+        low, high = np.asarray(settings.intervals or [(0.0, 0.0)] * settings.models).T
+        steps = self._learners.t0 + self._learners.steps
+        return Start(inside(coefs, settings), np.clip(self.intercept_, low, high), steps)
 
     def _learn(self, data: Examples, classes: int | None = None) -> None:
         """Go on with a stream: one step a row and model, in the order they came."""
         if not hasattr(self, "_learners"):
             radius = BLIND_RADIUS if self.radius is None else self.radius
-            self._learners, self._scales = ParallelLearners(self._settings(radius, classes), n_jobs=self.n_jobs), None
+            settings = self._settings(radius, classes)
+            self._learners, self._scales = ParallelLearners(settings, n_jobs=self.n_jobs), None
+            self._sample = Sample(settings, 0)
             self.radius_ = float(self._learners.settings.radii[0])
         elif self._learners.remembers:  # after a fit with SAG, whose table is of rows that are gone
             learners = self._learners
@@ -175,6 +207,8 @@ class LinearOneSFW(BaseEstimator):
             self._learners = ParallelLearners(learners.settings, n_jobs=self.n_jobs, start=start)
         self._learners.streams = True
         self._learners.learn_examples(divided(data, self._scales), np.arange(data.size))
+        if self._sample is not None:
+            self._sample.add(data)
         self._coef = None
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
 
@@ -184,8 +218,8 @@ def one_or_array(numbers: np.ndarray) -> Any:
     return float(numbers[0]) if len(numbers) == 1 else numbers
 
 
-def inside(coefs: np.ndarray, learners: ParallelLearners, settings: Settings) -> Start:
-    """(coefficients, intercepts, steps taken), scaled into the sets and cut to the intervals of other settings."""
+def inside(coefs: np.ndarray, settings: Settings) -> np.ndarray:
+    """Coefficients of other settings, scaled into the sets of these."""
     constraint = settings.set
     if not constraint.signed:
         coefs = np.maximum(coefs, 0.0)
@@ -195,5 +229,4 @@ def inside(coefs: np.ndarray, learners: ParallelLearners, settings: Settings) ->
             coef[0], norm = radius, radius
         if norm > radius or constraint.name == "simplex":
             coef *= radius / norm
-    low, high = np.asarray(settings.intervals or [(0.0, 0.0)] * settings.models).T
-    return Start(coefs, np.clip(learners.intercepts, low, high), learners.t0 + learners.steps)
+    return coefs

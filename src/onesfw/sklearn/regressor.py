@@ -123,7 +123,10 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneSFWRegressor:
-        """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit."""
+        """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit.
+
+        Up to 5,000 rows are kept, and the coefficients are no worse on them than a constant; not after `fit`.
+        """
         self._validate_params()
         check_indices(X, "X")
         first = not hasattr(self, "_learners")
