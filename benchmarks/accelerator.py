@@ -1,17 +1,20 @@
 """Speed on an accelerator: one run, many replicates, and a sweep, by the persistent kernel and by XLA's loop.
 
-    python benchmarks/accelerator.py [--runs 16384] [--quick]
+    python benchmarks/accelerator.py [many one sweep agreement] [--runs 16384] [--quick]
 
 Dense logistic loss over an l1 ball, float32, n = 5,000 rows. Prints one-sample iterations a second for many runs
 together and microseconds a step for one, for both loops; whether the mean values of both agree; and the seconds of a
-sweep of 100 radii × 10 folds × 16 seeds with its evaluation.
+sweep of 100 radii × 10 folds × 16 seeds with its evaluation. `agreement` runs every set, loss, recipe and size that the
+tests lower in both loops on the device and prints by how much x and the mean values differ.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -20,7 +23,12 @@ from dense_logistic import logistic, problem
 import onesfw as fw
 from onesfw.engine.programs import KERNEL_VARIABLE
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
+from kernel_cases import LOSSES, RECIPES, SETS
+from kernel_cases import problem as case
+
 RADIUS = 5.0
+PARTS = ("many", "one", "sweep", "agreement")
 
 
 def values(points: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -42,7 +50,7 @@ def many(d: int, runs: int, steps: dict[str, int], schedule: str) -> None:
                 objective, ball, steps=count, algorithm=fw.one_sfw(schedule=schedule), evaluate=False, replicates=runs
             )
 
-        go(10)
+        go(steps[kernel])
         begun = time.perf_counter()
         result = go(steps[kernel])
         wall = time.perf_counter() - begun
@@ -91,19 +99,54 @@ def swept(radii: int, folds: int, seeds: int, steps: int, schedule: str) -> None
     )
 
 
+def agree(name: str, objective: fw.FiniteSum, constraint: fw.sets.ConvexSet, algorithm: object, sense: str) -> None:
+    """One line: which loop ran, how far x is after 30 steps, and the mean values of 512 runs of other seeds."""
+    go = getattr(fw, sense)
+    found = {}
+    for key, kernel in enumerate(("xla", "persistent")):
+        os.environ[KERNEL_VARIABLE] = kernel
+        one = go(objective, constraint, steps=30, algorithm=algorithm, evaluate=False)
+        found[kernel] = one, go(objective, constraint, steps=200, algorithm=algorithm, replicates=512, key=key)
+    (plain, runs), (ours, others) = found["xla"], found["persistent"]
+    apart = float(np.max(np.abs(np.asarray(plain.x) - np.asarray(ours.x)))) / max(1e-9, float(np.abs(plain.x).max()))
+    error = np.sqrt((runs.value.var(ddof=1) + others.value.var(ddof=1)) / 512)
+    sigmas = abs(runs.value.mean() - others.value.mean()) / max(error, 1e-12)
+    kernels = ours.kernel if ours.kernel == others.kernel else f"{ours.kernel}, {others.kernel}"
+    print(f"{name:<34} {kernels:<12} x apart {apart:.0e}, means {sigmas:.1f} standard errors", flush=True)
+
+
+def agreement() -> None:
+    """Everything that the tests lower, on the device."""
+    paper = fw.one_sfw(schedule="paper")
+    for d in (1, 2, 3, 8, 33, 300, 1_000, 4_000):
+        agree(f"d = {d:,}", *case(d, "logistic", "L1Ball", n=200), paper, "minimize")
+    for loss in LOSSES:
+        agree(loss, *case(60, loss, "Simplex", n=200), paper, "minimize")
+    for name in SETS:
+        agree(name, *case(60, "logistic", name, n=200), paper, "minimize")
+    for name, (algorithm, sense) in RECIPES.items():
+        agree(name, *case(60, "squared", "SubSimplex", n=200), algorithm, sense)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Speed of the loop on an accelerator.")
+    parser.add_argument("parts", nargs="*", choices=PARTS, help="all but agreement unless named")
     parser.add_argument("--runs", type=int, default=16_384)
     parser.add_argument("--quick", action="store_true", help="a hundredth of the steps, to see that all of it runs")
     options = parser.parse_args()
     print(f"onesfw {fw.__version__}, jax {jax.__version__}, {jax.devices()[0].device_kind}")
-    part = 100 if options.quick else 1
-    for d, steps in ((100, 50_000), (1_000, 20_000), (4_000, 4_000)):
-        many(d, options.runs, {"persistent": steps // part, "xla": steps // 20 // part}, "paper")
-    many(1_000, options.runs, {"persistent": 20_000 // part, "xla": 1_000 // part}, "auto")
-    one(1_000, 500_000 // part)
-    for schedule in ("paper", "auto"):
-        swept(100, 10, 16, 100_000 // part, schedule)
+    part, parts = 100 if options.quick else 1, options.parts or PARTS[:3]
+    if "many" in parts:
+        for d, steps in ((100, 50_000), (1_000, 20_000), (4_000, 4_000)):
+            many(d, options.runs, {"persistent": steps // part, "xla": steps // 20 // part}, "paper")
+        many(1_000, options.runs, {"persistent": 20_000 // part, "xla": 1_000 // part}, "auto")
+    if "one" in parts:
+        one(1_000, 500_000 // part)
+    if "sweep" in parts:
+        for schedule in ("paper", "auto"):
+            swept(100, 10, 16, 100_000 // part, schedule)
+    if "agreement" in parts:
+        agreement()
 
 
 if __name__ == "__main__":

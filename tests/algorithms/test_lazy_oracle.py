@@ -1,6 +1,7 @@
 """one_sfw(oracle="lazy"): vertices met before, taken between calls of the oracle."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import onesfw as fw
+from onesfw.engine import solve
 from onesfw.steps import FrankWolfeStep, LazyStep
 
 N, STEPS = 8, 2_000
@@ -74,7 +76,9 @@ def test_atoms_of_x(setting, output):
     assert set(np.unique(permutations)) == {0, 1}
 
 
-def test_atoms_of_replicates_of_trees():
+@pytest.mark.parametrize("together", [False, True])
+def test_atoms_of_replicates_of_trees(monkeypatch, together):
+    monkeypatch.setattr(solve, "carry_out", partial(solve.carry_out, vectorised=together))
     objective = fw.Expectation(
         lambda x, z: jnp.sum((x["a"] - z[:2]) ** 2) + jnp.sum((x["b"] - z[2]) ** 2),
         lambda key: 0.1 + 0.1 * jax.random.normal(key, (3,)),

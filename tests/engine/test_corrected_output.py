@@ -9,7 +9,7 @@ from scipy.optimize import minimize as scipy_minimize
 import onesfw as fw
 from onesfw import zoo
 from onesfw.algorithms.base import half_kept, most_vertices
-from onesfw.engine import host_loop
+from onesfw.engine import host_loop, programs
 from onesfw.engine.checks import build_run, starting_point
 from onesfw.engine.corrected_output import CAPACITY, convex_shift, line_search, on_simplex
 from onesfw.engine.keys import as_key
@@ -173,6 +173,9 @@ def test_replicates_are_single_runs_and_agree_with_those_under_vmap(plain, monke
     np.testing.assert_allclose(batched.x, together.x, atol=1e-4)
     assert batched.samples.tolist() == [2_000, 2_000]
     assert batched.hvps.shape == (2,)
+    monkeypatch.setattr(programs, "few_corrected", lambda size: 1)
+    divided = carry_out(run, as_key(3), 2, False, vectorised=True)
+    np.testing.assert_allclose(divided.x, together.x, atol=1e-4)
 
 
 def test_another_length_radius_and_other_data_compile_nothing(plain):

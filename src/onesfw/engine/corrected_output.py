@@ -58,8 +58,8 @@ class Corrected(NamedTuple):
     products: Array
     """directions along which Hessian-vector products of the B samples were taken"""
     lmo_calls: Array
-    vertices: Array
-    """the new vertices, as vectors in the first rows; no rows where they are not kept"""
+    vertices: Tree
+    """the new vertices, as vectors in the first rows; () where they are not kept"""
     found: Array
     """how many of them there are"""
 
@@ -101,12 +101,11 @@ def corrected_output(
             such a model is not trusted, and x is the output.
         keeps: whether the new vertices are given back, for `Result.atoms`.
     """
-    rows = MOST_VERTICES if keeps else 0
 
     def run(key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes) -> Corrected:
         c = estimator.constant(state.estimate)
-        space = jnp.zeros((rows, trees.ravel(x)[0].size), trees.dtype_of(x))
-        nothing = Corrected(x, jnp.int32(0), jnp.int32(0), space, jnp.int32(0))
+        space = jnp.zeros((MOST_VERTICES, trees.ravel(x)[0].size), trees.dtype_of(x))
+        nothing = Corrected(x, jnp.int32(0), jnp.int32(0), space if keeps else (), jnp.int32(0))
         return lax.cond(enough(sizes.steps, c), lambda: improved(key, state, x, snapshots, sizes, c), lambda: nothing)
 
     def improved(key: Array, state: RunState, x: Tree, snapshots: Tree, sizes: Sizes, c: Array) -> Corrected:
@@ -171,7 +170,7 @@ def corrected_output(
         x_new = (1 - share) * last + share * target  # not last + share (target − last), which may leave K by rounding
         good = model.sound & jnp.all(jnp.isfinite(x_new))
         first = sizes.known + 1
-        vertices = lax.dynamic_slice_in_dim(model.points, first, rows)
+        vertices = lax.dynamic_slice_in_dim(model.points, first, MOST_VERTICES) if keeps else ()
         return Corrected(
             unravel(jnp.where(good, x_new, last)), model.size, model.calls, vertices, jnp.maximum(model.size - first, 0)
         )

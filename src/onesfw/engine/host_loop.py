@@ -24,6 +24,7 @@ from onesfw.engine.programs import Programs
 from onesfw.engine.run import Row, Run
 from onesfw.progress import ProgressBar
 from onesfw.results.status import Status
+from onesfw.steps import LazyStep
 from onesfw.trees import Array, HostArray, Tree
 
 CHUNK_SECONDS = 0.25
@@ -338,22 +339,26 @@ class HostLoop:
             self.seconds,
             self.evaluation_seconds,
             self.batched,
-            [self.vertices(place) for place in range(self.count)],
+            self.vertices(),
             self.failed_step,
         )
 
-    def vertices(self, place: int) -> Tree:
-        """What a replicate's x is a mean of: kept vertices, the correction's, and x_1 where a share of it is left."""
+    def vertices(self) -> list[Tree]:
+        """Of each replicate the vertices that x is a mean of; None where the step keeps none."""
+        if not self.batched:
+            return [self.kept(self.state.step, self.state.previous, self.correction)]
+        if not isinstance(self.run.step, LazyStep):
+            return [None] * self.count
+        held = jax.tree.map(np.asarray, (self.state.step, self.state.previous, self.correction))
+        return [self.kept(*jax.tree.map(lambda leaf: leaf[place], held)) for place in range(self.count)]  # noqa: B023
 
-        def own(tree: Tree) -> Tree:
-            return jax.tree.map(lambda leaf: leaf[place], tree) if self.batched else tree
-
-        kept = self.run.step.kept(own(self.state.step))
+    def kept(self, state: Tree, x: Tree, correction: Corrected | None) -> Tree:
+        """Kept vertices, the correction's, and x_1 where a share of it is left; of one replicate."""
+        kept = self.run.step.kept(state)
         if kept is None:
             return None
-        if self.correction is not None:
-            unravel = trees.ravel(own(self.state.previous))[1]
-            new = jax.vmap(unravel)(own(self.correction.vertices)[: int(own(self.correction.found))])
+        if correction is not None:
+            new = jax.vmap(trees.ravel(x)[1])(correction.vertices[: int(correction.found)])
             kept = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), kept, new)
         if chunk_inputs(self.run, 1, 1)[1][0] < 1:
             kept = jax.tree.map(lambda a, x: jnp.concatenate([a, jnp.asarray(x, a.dtype)[None]]), kept, self.run.x0)
