@@ -61,7 +61,7 @@ def case(rng, shape, loss):
 def test_rows_of_any_shape_are_solved(loss, constraint, shape):
     rng = np.random.default_rng([len(loss), len(constraint), SHAPES.index(shape)])
     data = case(rng, shape, loss)
-    around = default_radius(data, LOSSES[loss], CONSTRAINTS[constraint])
+    around = default_radius(data, Settings(data.n_features, loss, constraint, 1.0))
     for interval, factor in ((None, 0.03), (None, 1.0), (ANYWHERE, 0.03), (ANYWHERE, 1.0), ((-0.5, 0.5), 0.3)):
         if loss == "poisson" and constraint in ("simplex", "linf"):
             factor = 0.03  # of larger sets, these have members whose exponentials are beyond all counts

@@ -325,7 +325,7 @@ def test_the_default_radius_reaches_a_margin_of_ten():
     X, y = scaled(load_breast_cancer)
     data = examples(X, np.where(y == 1, 1.0, -1.0), None, 30, LOSSES["logistic"])
     for name, norm in (("l1", np.inf), ("l2", 2), ("linf", 1)):
-        radius = default_radius(data, LOSSES["logistic"], CONSTRAINTS[name])
+        radius = default_radius(data, Settings(30, "logistic", name, 1.0))
         assert radius * np.linalg.norm(X, norm, axis=1).mean() == pytest.approx(10.0)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from onesfw.linear.constraints import Constraint
 from onesfw.linear.examples import Examples
-from onesfw.linear.losses import Loss
+from onesfw.linear.learner import Settings
+from onesfw.linear.shifts import offsets, shifted
 from onesfw.trees import HostArray
 
 REACH = 10.0  # the largest margin of a typical row at the default radius, in units of the target
@@ -28,8 +29,14 @@ def largest_margins(data: Examples, constraint: Constraint) -> HostArray:
     return out
 
 
-def default_radius(data: Examples, loss: Loss, constraint: Constraint) -> float:
-    """The r at which a row of average size can reach a margin of 10, in a regression of 10 standard deviations of y."""
-    size = float(largest_margins(data, constraint).mean()) if data.size else 0.0
-    unit = 1.0 if loss.classifies or loss.least_target == 0 else float(data.targets.std())
+def default_radius(data: Examples, settings: Settings) -> float:
+    """The r at which a row of average size can reach a margin of 10, in a regression of 10 standard deviations of y.
+
+    Where an intercept is free, what a column has in common with itself in all rows is the intercept's matter: sizes are
+    counted from the means of full columns that lie far from 0.
+    """
+    data = shifted(data, offsets(data, settings))
+    size = float(largest_margins(data, settings.set).mean()) if data.size else 0.0
+    classes = settings.loss_function.classifies or settings.loss_function.least_target == 0
+    unit = 1.0 if classes else float(data.targets.std())
     return REACH * (unit or 1.0) / size if size > 0 else BLIND_RADIUS

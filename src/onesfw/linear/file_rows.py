@@ -17,6 +17,7 @@ from onesfw.linear.learner import Learner, Settings
 from onesfw.linear.pass_rows import Piece, Progress
 from onesfw.linear.progressive_validation import RadiusCandidates
 from onesfw.linear.scaling import divided
+from onesfw.linear.shifts import shifted
 from onesfw.linear.stream_sample import Sample
 from onesfw.trees import HostArray, Rows
 
@@ -27,6 +28,7 @@ class FileRows:
     def __init__(self, passes: Passes | GroupPasses, key: int, settings: Settings) -> None:
         self.passes, self.key, self.settings, self.shuffler = passes, key, settings, Shuffler()
         self.scales: HostArray | None = None
+        self.means: HostArray | None = None
         self.begun: tuple[Chunk | None, Generator[Chunk, None, None]] | None = None
 
     def first_rows(self, stop: Callable[[], bool]) -> Examples:
@@ -56,10 +58,10 @@ class FileRows:
             )  # fmt: skip
 
     def as_examples(self, rows: Rows, targets: HostArray) -> Examples:
-        """Rows in the types of the kernels, their columns divided by their scales."""
+        """Rows in the types of the kernels: columns divided by their scales, means of those far from 0 taken off."""
         settings = self.settings
         data = examples(rows, targets, None, settings.n_features, settings.loss_function, settings.labels)
-        return divided(data, self.scales)
+        return shifted(divided(data, self.scales), self.means)
 
     def pieces(self, progress: Progress, stop: Callable[[], bool]) -> Generator[Piece, None, None]:
         """The pieces of the present pass from where `progress` stands."""
@@ -101,6 +103,6 @@ class Learning:
 
     def tensors(self) -> dict[str, HostArray]:
         """The whole state."""
-        scales = self.source.scales
+        columns = {"scales": self.source.scales, "means": self.source.means}
         own = self.learner.tensors() | self.sample.tensors()
-        return own | ({} if scales is None else {"scales": scales})
+        return own | {name: array for name, array in columns.items() if array is not None}

@@ -38,6 +38,10 @@ class Finished(NamedTuple):
     evaluation: Evaluation | None = None
     rounds: int = 0
 
+    def unshifted(self, means: HostArray | None) -> Finished:
+        """The same models of rows from which no means were taken off."""
+        return self if means is None else self._replace(intercepts=self.intercepts - self.coefs @ means)
+
 
 def gathered(chunks: Iterable[Chunk], settings: Settings, scales: HostArray | None) -> Examples:
     """All rows as one piece, each column divided by its scale."""

@@ -372,7 +372,7 @@ def learn(learners: ParallelLearners, data: Examples, seed: int, passes: int, ba
 def check_radii(radii: Sequence[float] | None, data: Examples, settings: Settings) -> list[float]:
     """Rising positive numbers; where none are given, some around the default radius."""
     if radii is None:
-        around = default_radius(data, settings.loss_function, settings.set)
+        around = default_radius(data, settings)
         return [float(r) for r in np.geomspace(around * SMALLEST, around * LARGEST, GRID)]
     grid = sorted({number(radius, "radii", 0.0, strict=True) for radius in radii})
     if not grid:

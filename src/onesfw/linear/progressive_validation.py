@@ -12,12 +12,13 @@ from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Learner, Settings
 from onesfw.trees import HostArray
 
+TOGETHER = 256  # rows whose losses have one weight
 FACTORS = (1 / 10, 1.0, 10.0)  # of the radius at which a row of average size reaches a margin of 10
 
 
 def radii_for(first: Examples, settings: Settings) -> tuple[float, ...]:
     """The radii that are compared, from the first rows of the stream."""
-    around = default_radius(first, settings.loss_function, settings.set)
+    around = default_radius(first, settings)
     return tuple(around * factor for factor in FACTORS)
 
 
@@ -25,7 +26,8 @@ class RadiusCandidates:
     """All models of the settings once for each radius; `coefs` and `intercepts` are those of the radius that leads.
 
     What leads is decided by progressive validation over the first pass: a row's loss counts before it is learnt, so
-    that it is that of an unseen row.
+    that it is that of an unseen row; and by the square of its number, since the first rows tell more of where a model
+    begins than of where it goes, the more so the larger its set.
 
     Args:
         settings: of the models; the radius does not count.
@@ -65,19 +67,23 @@ class RadiusCandidates:
         Raises:
             FloatingPointError: where at no radius the loss stayed within the range of numbers: one that left is out.
         """
-        totals = self.learner.learn_unchecked(data, order)
-        lost = ~self.learner.finite(totals)
-        self.learner.forget(np.flatnonzero(lost))
-        totals = np.where(lost, np.inf, totals).reshape(len(self.radii), self.models)
-        if not self.over:
-            self.totals += totals.mean(axis=1)
-        self.totals[lost.reshape(totals.shape).any(axis=1)] = np.inf
+        sums = np.zeros((len(self.radii), self.models))
+        for begin in range(0, len(order), TOGETHER):
+            number = self.steps + 1.0
+            totals = self.learner.learn_unchecked(data, order[begin : begin + TOGETHER])
+            lost = ~self.learner.finite(totals)
+            self.learner.forget(np.flatnonzero(lost))
+            totals = np.where(lost, np.inf, totals).reshape(sums.shape)
+            sums += totals
+            if not self.over:
+                self.totals += number**2 * totals.mean(axis=1)
+            self.totals[lost.reshape(sums.shape).any(axis=1)] = np.inf
         if not np.isfinite(self.totals[self.leader]):
             raise FloatingPointError(
                 f"the loss is not finite after {self.steps:,} steps at any radius: scale rows and targets, or give a "
                 f"small {named('radius')}"
             )
-        return totals[self.leader]
+        return sums[self.leader]
 
     def first_pass_is_over(self) -> bool:
         """Rows that come from now on were seen before, and judge no more; False, for there is more to learn."""

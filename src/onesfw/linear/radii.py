@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from onesfw.arguments import named
 from onesfw.linear.defaults import default_radius
 from onesfw.linear.examples import Examples, read_only
 from onesfw.linear.learner import Evaluation, Settings, Start
@@ -18,6 +21,7 @@ HELD_OUT = 0.2
 FEWEST_ROWS = 40  # with fewer, a held-out part says nothing
 MOST_ROWS = 30_000  # that the radius is chosen on
 GRID = (1 / 30, 1 / 10, 1 / 3, 1.0, 3.0, 10.0, 30.0)  # of the radius at which a typical row reaches a margin of 10
+LARGER = (100.0, 300.0, 1_000.0)  # tried while the largest of those before is the best, by more than its accuracy
 ROUGH = 1e-3  # of the loss: accurate enough to compare radii
 PATIENCE = 2  # radii in a row that are worse than the best, after which no larger one is tried
 
@@ -90,8 +94,10 @@ def chosen_radius(
 ) -> float:
     """The radius whose rough solution on four fifths of the rows loses least on the others; the same for all models.
 
-    Seven radii from 1/30 to 30 times the one at which a row of average size reaches a margin of 10, each solved from
-    the one before, until two in a row are worse than the best. With fewer than 40 rows, that radius itself.
+    Seven radii from 1/30 to 30 times the one at which a row of average size reaches a margin of 10, and up to 1,000
+    times while the largest is the best; each is solved from the one before, until two in a row are worse than the best.
+    Of radii below that of the margin none is the last: between models that are hardly more than a constant noise
+    decides. With fewer than 40 rows, that radius itself.
 
     Args:
         settings: what is learnt; its radius does not count.
@@ -104,7 +110,7 @@ def chosen_radius(
     Returns:
         The radius.
     """
-    around = default_radius(data, settings.loss_function, settings.set)
+    around = default_radius(data, settings)
     if data.size < FEWEST_ROWS:
         return around
     order = np.random.default_rng(seed).permutation(data.size)[:MOST_ROWS]
@@ -112,24 +118,39 @@ def chosen_radius(
     train, test = part(data, np.sort(order[held:])), part(data, np.sort(order[:held]))
     if not (train.weights.any() and test.weights.any()):
         return around
-    radii = [around * factor for factor in GRID]
-    limits = np.maximum(ROUGH * loss_units(settings, train), 1e-12)
-    best, least, worse = around, np.inf, 0
+    radii = [around * factor for factor in GRID + LARGER]
+    units = loss_units(settings, train)
+    limits, accuracy = np.maximum(ROUGH * units, 1e-12), ROUGH * float(np.mean(np.abs(units)))
+    best, least, before, worse = around, np.inf, np.inf, 0
     try:
         for radius, (coefs, found) in zip(
-            radii, solve_radii(settings, train, radii, limits, n_jobs=n_jobs, stop=stop), strict=True
+            radii, solve_radii(settings, train, radii, limits, n_jobs=n_jobs, stop=stop), strict=False
         ):
             losses = validation_losses(settings, test, coefs, found.intercepts)
             loss = float(np.average(losses, weights=test.weights))
             note(f"radius {radius:.3g}: {loss:.5g} on held-out rows")
             worse = 0 if loss < least else worse + 1
             if loss < least:
-                best, least = radius, loss
-            if worse >= PATIENCE or stop():
+                best, before, least = radius, least, loss
+            falling = best == radius and least < before - accuracy
+            if stop() or (worse >= PATIENCE and radius >= around) or (radius >= radii[len(GRID) - 1] and not falling):
                 break
+        else:
+            warn_of_edge(best, falling)
     except FloatingPointError:  # a margin beyond the numbers: the radii before it stand
         pass
     return float(best)
+
+
+def warn_of_edge(best: float, falling: bool) -> None:
+    """Warn where the largest radius that was tried was still the best."""
+    if falling:
+        warnings.warn(
+            f"the loss on held-out rows still fell at the largest radius that was tried, {best:.3g}: give "
+            f"{named('radius')}, a larger one",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
 
 
 def part(data: Examples, rows: HostArray) -> Examples:

@@ -252,7 +252,7 @@ def stability_selection(
     columns, limit = max(1, varying(data)), None
     if expected_false is not None:
         limit = allowed(columns, expected_false, threshold, pairs, assumption)
-    grid = rising(radii, default_radius(data, settings.loss_function, settings.set))
+    grid = rising(radii, default_radius(data, settings))
     labels = data.targets if settings.loss_function.classifies else None
     halves = rows.halves(data.size, 2 * pairs, labels=labels, key=whole_number(key, "key", 0))
     counts = np.zeros((len(grid), settings.n_features), np.int64)

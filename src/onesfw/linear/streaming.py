@@ -47,6 +47,7 @@ from onesfw.linear.progressive_validation import FACTORS, RadiusCandidates, radi
 from onesfw.linear.rounds import Split, deal, learn_shards
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
 from onesfw.linear.shards import gap_over
+from onesfw.linear.shifts import offsets
 from onesfw.linear.stream_sample import Sample
 from onesfw.linear.training import learn_passes, resumed
 from onesfw.linear.training_scores import with_training_scores
@@ -265,12 +266,15 @@ def run(
         if saved is None:
             first = source.first_rows(interrupted.is_set)
             source.scales = chosen_scales(first, plan.scale)
+            first = divided(first, source.scales)
+            source.means = offsets(first, settings)
             if plan.radius is None:
-                candidates = radii_for(divided(first, source.scales), settings)
-        elif "scales" in tensors:
-            source.scales = tensors["scales"]
-            if saves is not None and source.scales.shape != (settings.n_features,):
-                raise saves.damaged()
+                candidates = radii_for(first, settings)
+        else:
+            source.scales, source.means = tensors.get("scales"), tensors.get("means")
+            for columns in (source.scales, source.means):
+                if saves is not None and columns is not None and columns.shape != (settings.n_features,):
+                    raise saves.damaged()
         try:
             learner = learner_for(settings, candidates, None if decided is None else tensors)
             sample = Sample(settings, plan.key, None if decided is None else tensors)
@@ -296,14 +300,15 @@ def run(
         # By what the first pass read, which a run that goes on remembers: both must decide alike.
         if finished and (rows.repeatable or cache is not None) and record.first_bytes <= kept_rows.KEPT:
             data = gathered(passes.chunks(), settings, source.scales)
+        share, polished = 1.0, data is not None and plan.polish
+        if not polished:
+            ended, share = no_worse_than_a_constant(replace(settings, radius=radius), sample.weighted(), ended)
+        ended = ended.unshifted(source.means)
         if data is not None and plan.polish:
             ended = finish(
                 settings, data, ended, choose=plan.radius is None, key=plan.key, stop=interrupted.is_set, note=bar.say
             )  # fmt: skip
             finished = not interrupted.is_set()
-        share = 1.0
-        if ended.evaluation is None:
-            ended, share = no_worse_than_a_constant(replace(settings, radius=radius), sample.weighted(), ended)
     warn_skipped(rows.name, passes.bad_examples, record.skipped)
     several, coefs = settings.models > 1, ended.coefs if source.scales is None else ended.coefs / source.scales
     model = LinearModel(

@@ -79,7 +79,7 @@ class CrossValidated(LinearOneSFW):
         note: Callable[[str], None],
     ) -> float:
         """The radius by cross-validation; keeps what it was chosen by."""
-        around = default_radius(data, settings.loss_function, settings.set)
+        around = default_radius(data, settings)
         if self.radii is None or isinstance(self.radii, Integral):
             count = GRID if self.radii is None else int(self.radii)
             grid = [float(r) for r in np.geomspace(around * SMALLEST, around * LARGEST, count)]
