@@ -21,7 +21,7 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{S
 # by the next run of the suite.
 PROGRAMS = {
     "jax_compilation_cache_dir": str(ROOT / ".pytest_cache" / "jax"),
-    "jax_persistent_cache_min_compile_time_secs": 0.2,
+    "jax_persistent_cache_min_compile_time_secs": 0.0,
 }
 for option, value in PROGRAMS.items():
     jax.config.update(option, type(value)(os.environ.setdefault(option.upper(), str(value))))

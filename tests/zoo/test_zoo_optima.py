@@ -112,7 +112,7 @@ def test_no_local_search_beats_the_bound(name):
 
 
 def test_no_ascent_beats_the_optimum_of_coverage():
-    """Projected gradients from 200 random members end at or below the best set of five, and some within 3 %."""
+    """Projected gradients from 100 random members end at or below the best set of five, and some within 3 %."""
     problem = zoo.get("coverage")
     best = problem.optimum()
     assert (np.sort(best.x)[-5:] == 1).all()
@@ -123,10 +123,10 @@ def test_no_ascent_beats_the_optimum_of_coverage():
     def climb(x):
         ascent = jax.grad(lambda y: jnp.mean(weights * (1 - jnp.prod(1 - covers * y, -1))))
         return jax.lax.fori_loop(
-            0, 500, lambda _, y: jax.vmap(problem.constraint.project)(y + 0.5 * jax.vmap(ascent)(y)), x
+            0, 300, lambda _, y: jax.vmap(problem.constraint.project)(y + 0.5 * jax.vmap(ascent)(y)), x
         )
 
-    values = problem.value(np.asarray(climb(jnp.asarray(members(problem, 200), jnp.float32)), np.float64))
+    values = problem.value(np.asarray(climb(jnp.asarray(members(problem, 100), jnp.float32)), np.float64))
     assert values.max() <= best.value + 1e-5
     assert values.max() >= 0.97 * best.value
 
