@@ -74,7 +74,7 @@ def test_sampled_estimates_are_unbiased(name):
 
     @jax.jit
     def many(x, previous):
-        return jax.lax.map(lambda number: one(number, x, previous), jnp.arange(count), batch_size=300)
+        return jax.lax.map(lambda number: one(number, x, previous), jnp.arange(count), batch_size=500)
 
     scale = exact.value(np.ones(exact.n)) * (function.omegas or 1)
     for x in points(rng, exact.n).values():
@@ -101,7 +101,7 @@ def test_closed_form_estimates_are_unbiased(name):
 
     @jax.jit
     def many(x, previous):
-        return jax.lax.map(lambda number: one(number, x, previous), jnp.arange(count), batch_size=300)
+        return jax.lax.map(lambda number: one(number, x, previous), jnp.arange(count), batch_size=500)
 
     scale = exact.value(np.ones(exact.n)) * (function.omegas or 1)
     for x in points(rng, exact.n).values():
