@@ -30,7 +30,7 @@ from onesfw.engine.devices import mesh_for
 from onesfw.engine.evaluation import Evaluate, Measure, number_from
 from onesfw.engine.fingerprint import fingerprint
 from onesfw.engine.host_loop import HostLoop
-from onesfw.engine.interrupts import catch_interrupt, keep_interrupts
+from onesfw.engine.interrupts import catch_interrupt, cut_short, keep_interrupts
 from onesfw.engine.keys import Key, as_key
 from onesfw.engine.programs import Program, Programs, compile_cells, split, stacked
 from onesfw.engine.replicates import MOST_REPLICATES, stack
@@ -254,22 +254,26 @@ class Cell:
 
 
 def apart(cells: list[Cell], folder: Path | None, interrupted: threading.Event, bar: ProgressBar) -> list[Found]:
-    """The runs one by one: in as many threads as there are cores, or on the workers of the user's joblib backend."""
+    """The runs one by one: in as many threads as there are cores, or on the workers of the user's joblib backend.
+
+    Those that a Ctrl-C has kept from coming back end here, as runs in threads do.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     away = jobs.away()
     workers = min(len(cells), jobs.workers(None) if away else 1 if jobs.nested() else cores)
     limit, wide = cells[0].run.time_limit, trees.wide()
     share = None if limit is None else limit * workers / len(cells)
+    found: list[Found] = []
     if away:
-        found = []
         bar.note("")
         kind = str(jax.random.key_impl(cells[0].root))
         root = np.asarray(jax.random.key_data(cells[0].root))
         tasks = [(cell.number, cell.run, cell.judge, root, kind, folder, share, wide) for cell in cells]
-        for one in jobs.in_order(elsewhere, tasks):
-            found.append(one)
-            bar.advance(one.steps)
-        return found
+        with cut_short(interrupted):
+            for one in jobs.in_order(elsewhere, tasks):
+                found.append(one)
+                bar.advance(one.steps)
+        cells = cells[len(found) :]
 
     shared: dict[str, Compiled] = {}
     for cell in {id(cell.run): cell for cell in cells}.values():
@@ -286,7 +290,7 @@ def apart(cells: list[Cell], folder: Path | None, interrupted: threading.Event, 
             raise
 
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(here, cells))
+        return found + list(pool.map(here, cells))
 
 
 def elsewhere(
