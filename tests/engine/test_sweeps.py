@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loop_cases import under_vmap
 
 import onesfw as fw
 from onesfw.engine import sweep_checks, sweeps
@@ -72,6 +73,7 @@ def test_runs_that_go_together_are_the_runs_apart(monkeypatch):
     apart = fw.sweep(objective(), balls(), **options)
     monkeypatch.setenv("ONESFW_KERNEL", "xla")
     monkeypatch.setattr(sweeps, "apart", sweeps.together)
+    under_vmap(monkeypatch)
     together = fw.sweep(objective(), balls(), **options)
     np.testing.assert_allclose(together.x, apart.x, atol=1e-5)
     np.testing.assert_allclose(together.validation, apart.validation, rtol=1e-4)

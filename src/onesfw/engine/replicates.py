@@ -129,9 +129,10 @@ def single(
 def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None, kernel: str) -> Result:
     """One `Result` from one outcome, from one per replicate, or from one that holds all replicates."""
     several = replicates is not None
-    ends = [o.rows[-1] for o in outcomes]
+    ends = [o.end for o in outcomes]
     spread = outcomes[0].batched
     states = [s for o in outcomes for s in o.status]
+    failed = [step for o in outcomes for step in o.failed_step]
 
     def each(values: list[Tree]) -> Tree:
         if not several:
@@ -170,7 +171,7 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         sense="minimize" if run.sign > 0 else "maximize",
         replicates=replicates,
         kernel=kernel,
-        failed_step=each([o.failed_step for o in outcomes]) if any(o.failed_step for o in outcomes) else None,
+        failed_step=None if not any(failed) else np.array(failed, object) if several else failed[0],
         vertices=[v for o in outcomes for v in o.vertices] if several else outcomes[0].vertices[0],
         state=[o.state for o in outcomes] if several and not spread else outcomes[0].state,
     )

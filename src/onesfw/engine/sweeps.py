@@ -326,11 +326,11 @@ def together(cells: list[Cell], folder: Path | None, interrupted: threading.Even
         measured = [np.full(len(group), np.nan)] * 4 if outcome.final is None else list(outcome.final)
         table = np.stack([*(np.broadcast_to(column, len(group)) for column in measured), *judged(group, outcome.x)], 1)
         leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, outcome.x))
-        steps = int(outcome.rows[-1]["step"])
+        steps = np.broadcast_to(outcome.end["step"], len(group)).tolist()
         for place, cell in enumerate(group):
             point = jax.tree.unflatten(structure, [leaf[place] for leaf in leaves])
             status = STATUSES.index(outcome.status[place])
-            found[cell.number] = Found(point, tuple(table[place].tolist()), status, steps, programs.kernel)
+            found[cell.number] = Found(point, tuple(table[place].tolist()), status, steps[place], programs.kernel)
     return [found[cell.number] for cell in cells]
 
 
