@@ -170,7 +170,7 @@ class Judge:
             validation.check(trees.shapes(x), 1)
             return cls("others", others=validation)
         if callable(validation):
-            number_from(validation, x)
+            number_from(validation, x, "validation")
             return cls("function", function=validation)
         if validation is not None:
             raise TypeError(f"validation must be None, False, a FiniteSum or a function of x, got {validation!r}")
@@ -196,7 +196,7 @@ class Judge:
             return lambda objective, x: (np.nan, np.nan)
         if self.function is not None:
             function = self.function
-            return lambda objective, x: (number_from(function, x), np.nan)
+            return lambda objective, x: (number_from(function, x, "validation"), np.nan)
         dtype = trees.dtype_of(x)
         arrays, judged = self.program(objective)
         program = Program(judged, stacked([arrays], dtype)[0], x)
@@ -355,7 +355,7 @@ def judged(group: list[Cell], x: Tree) -> tuple[HostArray, HostArray]:
         return nothing, nothing
     if judge.function is not None:
         points = [jax.tree.map(lambda leaf: leaf[place], x) for place in range(len(group))]  # noqa: B023
-        return np.array([number_from(judge.function, point) for point in points]), nothing
+        return np.array([number_from(judge.function, point, "validation") for point in points]), nothing
     distinct = list({id(cell.run.objective): cell.run.objective for cell in group}.values())
     places = {id(part): place for place, part in enumerate(distinct)}
     order = np.array([places[id(cell.run.objective)] for cell in group])
