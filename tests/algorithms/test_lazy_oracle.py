@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loop_cases import under_vmap
 
 import onesfw as fw
 from onesfw.engine import solve
@@ -79,6 +80,7 @@ def test_atoms_of_x(setting, output):
 @pytest.mark.parametrize("together", [False, True])
 def test_atoms_of_replicates_of_trees(monkeypatch, together):
     monkeypatch.setattr(solve, "carry_out", partial(solve.carry_out, vectorised=together))
+    under_vmap(monkeypatch)
     objective = fw.Expectation(
         lambda x, z: jnp.sum((x["a"] - z[:2]) ** 2) + jnp.sum((x["b"] - z[2]) ** 2),
         lambda key: 0.1 + 0.1 * jax.random.normal(key, (3,)),

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loop_cases import under_vmap
 from methods_checks import BALL, D, N, logistic, noisy
 
 import onesfw as fw
@@ -240,13 +241,14 @@ def test_a_fingerprint_names_no_object_of_this_process(name):
 
 
 @pytest.mark.parametrize("name", ["spider_fw", "storc"])
-def test_replicates_under_vmap_agree_with_single_runs(name):
+def test_replicates_under_vmap_agree_with_single_runs(monkeypatch, name):
     """The accelerator's path, on the CPU, on a problem whose oracle is continuous."""
     ball = fw.sets.L2Ball(1.0, shape=D)
     run = build_run(
         logistic(), ball, starting_point(None, ball), False, 1, steps=40, algorithm=RUNNING[name], evaluate=False,
         every=[10], gap_tol=None, time_limit=None, callbacks=(),
     )  # fmt: skip
+    under_vmap(monkeypatch)
     batched, threads = (carry_out(run, jax.random.key(1), 3, False, vectorised=v) for v in (True, False))
     for field in ("x", "x_last", "samples", "lmo_calls"):
         np.testing.assert_allclose(

@@ -122,3 +122,24 @@ def test_what_does_not_fit_in_memory_is_refused(csv, tmp_path, monkeypatch):
     assert "--features: a model of 2,147,483,647 features" in call(tmp_path / "a.svm", code=2).stderr
     monkeypatch.setattr("onesfw.linear.column_selection.memory", lambda: 1 << 14)
     assert "data.csv takes more than" in call(csv, "--target", "y", code=2).stderr
+
+
+def test_remedies_are_things_that_the_command_has(csv, tmp_path):
+    lines = csv.read_text().splitlines()
+    one = tmp_path / "one.csv"
+    one.write_text("\n".join([lines[0], *(line for line in lines[1:] if line.endswith("yes"))]))
+    told = " ".join(call(one, "--target", "y", "--drop", "id", code=2).stderr.split())
+    assert (
+        "the only label is 'yes', and two are needed; give rows with another one too, or choose another --target"
+        in told
+    )
+    few = tmp_path / "few.csv"
+    few.write_text("a,y\n" + "\n".join(f"{i}.5,{i % 2}" for i in range(20)) + "\n3.5,2\n")
+    told = " ".join(call(few, "--target", "y", code=2).stderr.split())
+    assert "only 1 row has the label 2, " in told
+    assert "or predict numbers with --loss squared" in told
+    piped = CliRunner().invoke(cli.app, ["stability", "-", "--format", "csv", "--target", "y"], input=csv.read_text())
+    assert piped.exit_code == 2
+    told = " ".join(piped.stderr.split())
+    assert "columns of words (colour) are read for their categories first" in told
+    assert "save it to a file and give its path, or leave them out with --drop" in told

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loop_cases import under_vmap
 from scipy.optimize import minimize as scipy_minimize
 
 import onesfw as fw
@@ -169,6 +170,7 @@ def test_replicates_are_single_runs_and_agree_with_those_under_vmap(plain, monke
         squares(), BALL, starting_point(None, BALL), False, 1, steps=2_000, algorithm=fw.one_sfw(), evaluate=False,
         every=None, gap_tol=None, time_limit=None, callbacks=(),
     )  # fmt: skip
+    under_vmap(monkeypatch)
     batched = carry_out(run, as_key(3), 2, False, vectorised=True)
     np.testing.assert_allclose(batched.x, together.x, atol=1e-4)
     assert batched.samples.tolist() == [2_000, 2_000]

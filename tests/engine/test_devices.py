@@ -43,11 +43,18 @@ sweeps.mesh_for = lambda count: None  # threads
 apart = fw.sweep(objective, balls, steps=200, rows=folds, key=3)
 for name in ("x", "value", "gap", "validation"):
     np.testing.assert_array_equal(getattr(swept, name), getattr(apart, name))
+radii, sizes = [fw.sets.L1Ball(r, shape=4) for r in (0.2, 0.4, 0.6, 0.8, 1.0)], [np.arange(20), np.arange(20, 41)]
+sweeps.mesh_for = mesh_for
+uneven = fw.sweep(objective, radii, steps=200, rows=sizes, key=3)  # ten runs, of which five have one shape
+sweeps.mesh_for = lambda count: None
+apart = fw.sweep(objective, radii, steps=200, rows=sizes, key=3)
+for name in ("x", "value", "gap", "validation"):
+    np.testing.assert_array_equal(getattr(uneven, name), getattr(apart, name))
 os.environ["ONESFW_KERNEL"] = "persistent"
 sweeps.mesh_for = mesh_for
 kernels = fw.sweep(objective, balls, steps=200, rows=folds, key=3)  # a kernel on each device, interpreted
 assert kernels.kernel == "persistent"
-np.testing.assert_allclose(kernels.x, apart.x, atol=1e-4)
+np.testing.assert_allclose(kernels.x, swept.x, atol=1e-4)
 print("the same bits")
 """
 

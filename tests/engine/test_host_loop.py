@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from loop_cases import BALL, LABELS, ROWS, logistic, noisy
+from loop_cases import BALL, LABELS, ROWS, logistic, noisy, under_vmap
 
 import onesfw as fw
 from onesfw.engine import compiled_loop
@@ -64,7 +64,7 @@ def test_a_different_constant_is_a_different_program():
 
 
 @pytest.mark.parametrize("setting", ["convex", "nonconvex"])
-def test_replicates_under_vmap_agree_with_single_runs(setting):
+def test_replicates_under_vmap_agree_with_single_runs(monkeypatch, setting):
     """The accelerator's path, on the CPU: equal up to rounding on a problem whose oracle is continuous."""
     mu = jnp.linspace(-1, 1, 4)
     objective = fw.Expectation(lambda x, z: jnp.sum((x - mu - z) ** 2), lambda key: jax.random.normal(key, (4,)))
@@ -74,6 +74,7 @@ def test_replicates_under_vmap_agree_with_single_runs(setting):
         evaluate=200, every=[10, 100], gap_tol=None, time_limit=None, callbacks=(),
     )  # fmt: skip
     key = jax.random.key(1)
+    under_vmap(monkeypatch)
     batched = carry_out(run, key, 3, False, vectorised=True)
     threads = carry_out(run, key, 3, False, vectorised=False)
     for name in ("x", "x_last", "value", "gap", "gap_stderr", "steps", "samples"):

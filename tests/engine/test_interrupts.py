@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import onesfw as fw
+from onesfw.engine import jobs
 from onesfw.engine.interrupts import catch_interrupt, keep_interrupts
 
 
@@ -135,3 +136,28 @@ def test_in_other_threads_nothing_is_set():
     thread.start()
     thread.join()
     assert events == [False]
+
+
+@pytest.mark.parametrize("how", ["sweep", "replicates"])
+def test_an_interrupt_ends_what_other_processes_do(monkeypatch, how):
+    """One task comes back, and Ctrl-C while the others are waited for: they end at once, as in threads."""
+
+    def in_order(function, tasks):
+        yield function(*tasks[0])
+        os.kill(os.getpid(), signal.SIGINT)
+        wait()
+        raise AssertionError("the interrupt was not heard")
+
+    monkeypatch.setattr(jobs, "away", lambda: True)
+    monkeypatch.setattr(jobs, "in_order", in_order)
+    objective = fw.FiniteSum(lambda x, row: jnp.sum((x - row) ** 2), np.ones((3, 2)))
+    balls = [fw.sets.L2Ball(radius, shape=2) for radius in (1.0, 2.0, 3.0)]
+    if how == "sweep":
+        found = fw.sweep(objective, balls, steps=200)
+        statuses = [tuple(fw.Status)[place] for place in found.status.ravel()]
+    else:
+        found = fw.minimize(objective, balls[0], steps=200, replicates=3)
+        statuses = list(found.status)
+    assert statuses == [fw.Status.STEPS_DONE, fw.Status.INTERRUPTED, fw.Status.INTERRUPTED]
+    assert np.ravel(found.steps).tolist() == [200, 1, 1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -166,6 +166,19 @@ def some(names, quick):
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
+@pytest.mark.parametrize("names", [list(LOSSES)[:4], list(LOSSES)[4:]], ids=" and ".join)
+def test_the_kernel_follows_the_loop_with_every_loss(monkeypatch, names):
+    """The sum of several losses in one kernel, for each kernel takes seconds to compile; over a ball, where x follows
+    from every derivative."""
+    one, constraint = problem(3, "logistic", "L2Ball")
+    objective = fw.FiniteSum(lambda x, row: sum(LOSSES[name](x, row) for name in names), one.data)
+    options = {"algorithm": fw.one_sfw(schedule="paper"), "evaluate": False, "steps": 6}
+    expected = run(monkeypatch, "xla", objective, constraint, **options)
+    found = run(monkeypatch, "persistent", objective, constraint, **options)
+    assert (expected.kernel, found.kernel) == ("xla", "persistent")
+    np.testing.assert_allclose(found.x, expected.x, atol=5e-6)
+
+
 @pytest.mark.parametrize("name", some(SETS, ("Box", "Knapsack")))
 def test_the_kernel_follows_the_loop_over_every_set_that_lowers(monkeypatch, name):
     objective, constraint = problem(6, "logistic", name)

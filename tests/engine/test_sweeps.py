@@ -1,5 +1,6 @@
 """`fw.sweep`: every run is the single run, what is chosen, what is refused, files and pictures."""
 
+import dataclasses
 import os
 import signal
 import threading
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loop_cases import under_vmap
 
 import onesfw as fw
 from onesfw.engine import sweep_checks, sweeps
@@ -72,6 +74,7 @@ def test_runs_that_go_together_are_the_runs_apart(monkeypatch):
     apart = fw.sweep(objective(), balls(), **options)
     monkeypatch.setenv("ONESFW_KERNEL", "xla")
     monkeypatch.setattr(sweeps, "apart", sweeps.together)
+    under_vmap(monkeypatch)
     together = fw.sweep(objective(), balls(), **options)
     np.testing.assert_allclose(together.x, apart.x, atol=1e-5)
     np.testing.assert_allclose(together.validation, apart.validation, rtol=1e-4)
@@ -175,6 +178,30 @@ def test_an_interrupt_ends_all_runs_and_keeps_what_they_have(monkeypatch):
     assert "3 runs: " in cut.table()
 
 
+def test_a_sweep_without_values_shows_its_table():
+    found = fw.sweep(objective(), balls(), steps=5, evaluate=False)
+    assert found._repr_html_().count("<tr") == 4
+    with pytest.raises(ValueError, match="nothing was measured"):
+        found.best()
+
+
+def test_sets_whose_runs_were_cut_or_broke_down_are_not_compared():
+    """The validation values of sets 0 and 1 would win."""
+    statuses = [fw.Status.INTERRUPTED, fw.Status.NOT_FINITE, fw.Status.INTERRUPTED]
+    places = np.array([[[list(fw.Status).index(status)]] * 2 for status in statuses])
+    steps = np.array([[[900], [1]], [[1000], [900]], [[700], [1000]]])
+    cut = dataclasses.replace(made([[0.1, 0.1], [0.2, 0.2], [5.0, 6.0]]), status=places, steps=steps)
+    assert cut.best().number == cut.best("one_standard_error").number == 2
+    assert [row[-2:] for row in cut.sheet().rows] == [
+        ("–", "not compared"), ("–", "not compared"), ("5.5 ± 0.5", "best")
+    ]  # fmt: skip
+    assert cut.plot() is not None
+    none = dataclasses.replace(cut, steps=np.array([[[900], [1]], [[1000], [900]], [[1], [1000]]]))
+    with pytest.raises(ValueError, match="no set is left to choose from"):
+        none.best()
+    assert none._repr_html_().count("not compared") == 3
+
+
 def test_progress_goes_to_the_error_stream(capsys):
     fw.sweep(objective(), balls(), steps=20, evaluate=False, progress=True)
     told = capsys.readouterr()
@@ -187,6 +214,15 @@ BAD = {
     "shape": (lambda: {"constraints": [balls()[0], fw.sets.L1Ball(9.0, shape=4)]}, ValueError, "one shape"),
     "order": (lambda: {"constraints": balls((2.0, 1.0))}, ValueError, "must rise in their radius, .*; sort them"),
     "no set": (lambda: {"constraints": []}, ValueError, "holds no set"),
+    "vertices": (
+        lambda: {"constraints": [fw.sets.KSparse(k, 1.0, shape=3) for k in (1, 2)]}, ValueError,
+        r"KSparse differ in more than numbers \(k=1 and k=2\).*fw.sweep for each",
+    ),
+    "groups": (
+        lambda: {"constraints": [fw.sets.GroupBall(groups, 1.0) for groups in ([0, 0, 1], [0, 1, 2])]}, ValueError,
+        r"\(count=2 and count=3\)",
+    ),
+    "no number": (lambda: {"validation": lambda x: x}, TypeError, "validation must return one number"),
     "a number": (lambda: {"constraints": 3.0}, TypeError, "constraints must be a set"),
     "numbers": (lambda: {"constraints": [1.0, 2.0]}, TypeError, "constraints must be sets"),
     "an empty fold": (lambda: {"rows": [[0, 1], []]}, ValueError, "choice 1 names no row"),

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import onesfw as fw
+from onesfw.engine import devices, programs
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((60, 5)).astype(np.float32)
@@ -20,3 +21,9 @@ def noisy():
     """An oblivious expectation that is not a finite sum."""
     mu = jnp.array([0.5, 0.2, 0.1, 0.1, 0.1])
     return fw.Expectation(lambda x, z: jnp.sum((x - mu) ** 2) + z @ x, lambda key: 0.3 * jax.random.normal(key, (5,)))
+
+
+def under_vmap(monkeypatch):
+    """Replicates that go together are vectorised, as on an accelerator; a CPU would take one after the other."""
+    for module in (devices, programs):
+        monkeypatch.setattr(module, "in_turn", lambda: False)

@@ -213,3 +213,8 @@ def test_pictures_of_one_column_of_one_radius_and_of_nothing():
     assert [line.get_marker() for line in point.plot().axes[0].lines][:2] == ["o", "o"]
     nothing = dataclasses.replace(one, probabilities=np.zeros((2, 2)))
     assert [text.get_text() for text in nothing.plot().axes[0].texts] == ["no column was ever selected"]
+
+
+def test_one_column_is_called_so():
+    found = Stability(np.array([1.0]), np.array([[1.0, 0.0]]), 0.75, 50, 2, 1.0, 1, "none")
+    assert found.promise.endswith("A half-sample selects 1 column at most.")

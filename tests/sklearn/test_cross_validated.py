@@ -79,6 +79,14 @@ def test_the_smaller_radius_within_one_standard_error():
     assert np.abs(simple.coef_).sum() <= simple.radius_ * (1 + 1e-9)
 
 
+def test_a_fold_whose_rows_weigh_nothing_is_named():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    folds = [(np.arange(10), np.arange(10, 20)), (np.arange(10, 20), np.arange(10))]
+    for weights, words in ((np.arange(20) < 10, "fold 0 of cv measures on"), (np.arange(20) >= 10, "learns from")):
+        with pytest.raises(ValueError, match=f"sample_weight: the rows that .*{words}.* weight 0.*leave rows of"):
+            OneSFWRegressorCV(cv=folds, radii=3).fit(X, X[:, 0], sample_weight=weights.astype(float))
+
+
 def test_several_classes_words_sparse_rows_and_weights():
     X, y = scaled(load_iris)
     model = OneSFWClassifierCV(random_state=0, radii=5, cv=3).fit(X, np.array(["a", "b", "c"])[y])

@@ -129,7 +129,9 @@ def make_encoding(
     if strings == ONE_HOT and words:
         if not table.input.repeatable:
             raise ValueError(
-                f"{named('strings')} onehot must read the categories first, and a stream can be read only once"
+                f"columns of words ({', '.join(words[:5])}{', …' if len(words) > 5 else ''}) are read for their "
+                "categories first, and a stream can be read only once; save it to a file and give its path, or leave "
+                f"them out with {named('drop')}"
             )
         found = {name: tuple(values) for name, values in distinct_words(chain([table], others), words).items()}
     columns = tuple(

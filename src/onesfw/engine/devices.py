@@ -27,17 +27,21 @@ def mesh_for(replicates: int | None) -> Mesh | None:
     return None if count == 1 else Mesh(np.array(devices[:count]), (AXIS,))
 
 
+def in_turn() -> bool:
+    """Whether a device takes its replicates one after the other: a CPU, where each keeps the bits of a single run."""
+    return jax.default_backend() == "cpu"
+
+
 def each_replicate(
     function: Callable[..., Tree], carries: Sequence[bool], mesh: Mesh | None, most: int | None = None
 ) -> Callable[..., Tree]:
     """The function for all replicates, `most` of them at a time; `carries` says which arguments have their axis."""
     axes = tuple(0 if carried else None for carried in carries)
-    shared = jax.vmap(function, axes) if most is None else some_at_a_time(function, carries, most)
-    if mesh is None:
-        return shared
-    if jax.default_backend() == "cpu":
+    if in_turn():
         shared = some_at_a_time(function, carries, None)
-    return shared_out(shared, carries, mesh)
+    else:
+        shared = jax.vmap(function, axes) if most is None else some_at_a_time(function, carries, most)
+    return shared if mesh is None else shared_out(shared, carries, mesh)
 
 
 def shared_out(function: Callable[..., Tree], carries: Sequence[bool], mesh: Mesh) -> Callable[..., Tree]:

@@ -126,15 +126,15 @@ def evaluator_for(evaluate: Evaluate, objective: Objective, constraint: ConvexSe
     return sampled(objective, constraint, sign, whole_number(evaluate, "evaluate", 2, MOST_SAMPLES))
 
 
-def number_from(evaluate: Measure, x: Tree) -> float:
-    """A user's own measure of x; raises TypeError where it is no number."""
+def number_from(evaluate: Measure, x: Tree, name: str = "evaluate") -> float:
+    """A user's own measure of x; raises TypeError, with the argument's name, where it is no number."""
     measured = evaluate(x)
     try:
         if isinstance(measured, int | float) or np.asarray(measured).dtype.kind in "fiub":
             return float(np.asarray(measured, np.float64).reshape(()))
     except (TypeError, ValueError):
         pass
-    raise TypeError(f"evaluate must return one number for x, got {measured!r:.200}")
+    raise TypeError(f"{name} must return one number for x, got {measured!r:.200}")
 
 
 def evaluation_steps(every: Every, steps: int, log: bool) -> Sequence[int]:

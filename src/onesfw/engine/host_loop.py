@@ -15,6 +15,7 @@ import numpy as np
 from onesfw import trees
 from onesfw.algorithms.base import LINE_POINTS, SNAPSHOTS, checked_by, half_kept, most_vertices
 from onesfw.arguments import named
+from onesfw.engine.broken import Broken
 from onesfw.engine.checkpoint import Checkpoint, restored_row, saved_entry
 from onesfw.engine.chunk_inputs import ChunkInputs, chunk_inputs
 from onesfw.engine.compiled_loop import CHUNK, RunState
@@ -61,13 +62,15 @@ class Outcome:
     status: list[Status]
     final: Evaluation | None
     rows: list[Row]
+    end: Row
+    """the last row, with the steps and the oracle calls of each replicate where some broke down"""
     seconds: float
     evaluation_seconds: float
     batched: bool
     """Whether x, the values and the states hold several replicates."""
     vertices: list[Tree]
     """of each replicate those that x is a mean of, along a leading axis; None where they were not kept"""
-    failed_step: int | None = None
+    failed_step: list[int | None]
 
 
 @dataclass
@@ -87,7 +90,6 @@ class HostLoop:
     seconds: float = 0.0
     evaluation_seconds: float = 0.0
     rows: list[Row] = field(default_factory=list)
-    failed_step: int | None = None
     output: OutputCost = NO_OUTPUT_COST
 
     def __post_init__(self) -> None:
@@ -95,6 +97,7 @@ class HostLoop:
         self.batched = jnp.ndim(self.key) > 0
         self.count = self.key.shape[0] if self.batched else 1
         self.measured: Evaluation | None = None
+        self.broken = Broken.none(jnp.shape(self.key))
         self.found: Tree | None = None  # what reached `gap_tol`
         self.correction: Corrected | None = None  # the last one
         self.snapshots: Tree = snapshot_space(self.state.previous, self.batched) if self.run.corrects else ()
@@ -105,18 +108,20 @@ class HostLoop:
     def go(self) -> Outcome:
         """Run until something ends it."""
         self.begun = time.perf_counter()
-        status: list[Status] | None = None
-        if self.at_the_end():
-            status = [Status.STEPS_DONE] * self.count
+        status: Status | None = None
+        if self.broken.all:
+            status = Status.NOT_FINITE
+        elif self.at_the_end():
+            status = Status.STEPS_DONE
         while status is None:
             pause, looks = self.next_pause()
             status = self.advance(pause)
-            if self.run.corrects and self.done in SNAPSHOT_STEPS:
+            if self.run.corrects and self.done == pause and self.done in SNAPSHOT_STEPS:
                 self.snapshots = with_snapshot(self.snapshots, self.iterate(), self.batched)
             if status is None and self.done == pause and looks:
                 status = self.evaluate()
             if status is None and self.at_the_end():
-                status = [Status.STEPS_DONE] * self.count
+                status = Status.STEPS_DONE
             if status is None:
                 status = self.budget()
             if self.store is not None and (status is not None or self.store.due()):
@@ -136,7 +141,7 @@ class HostLoop:
             if self.batched
             else (self.run.estimator.constant(self.state.estimate))
         )
-        return bool(np.any(enough(self.done, np.asarray(constants))))
+        return bool(np.any(enough(self.done, np.asarray(constants)) & ~self.broken.which))
 
     def next_pause(self) -> tuple[int, bool]:
         """The next step to stop after, and whether to evaluate there; the last step is always one."""
@@ -155,9 +160,10 @@ class HostLoop:
             "seconds": self.seconds,
             "evaluation_seconds": self.evaluation_seconds,
             "output": {name: saved_entry(cost) for name, cost in self.output.attempted._asdict().items()},
+            "broken": [self.broken.which.tolist(), self.broken.steps.tolist()],
             "rows": [{name: saved_entry(value) for name, value in row.items()} for row in self.rows],
         }
-        leaves = jax.tree.leaves((self.state, self.snapshots))
+        leaves = jax.tree.leaves((self.state, self.snapshots, self.broken.x))
         self.store.save(content, {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)})
 
     def resume(self) -> None:
@@ -167,10 +173,14 @@ class HostLoop:
         if saved is None:
             return
         content, tensors = saved
-        leaves, structure = jax.tree.flatten((self.state, self.snapshots))
         try:
+            which, steps = (np.asarray(part) for part in content["broken"])
+            x = self.iterate() if which.any() else ()
+            leaves, structure = jax.tree.flatten((self.state, self.snapshots, x))
             found = [tensors[f"leaf{i}"] for i in range(len(leaves))]
-            fits = all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(found, leaves, strict=True))
+            fits = which.shape == steps.shape == jnp.shape(self.key) and all(
+                a.shape == b.shape and a.dtype == b.dtype for a, b in zip(found, leaves, strict=True)
+            )
             if not fits or len(tensors) != len(leaves):
                 raise self.store.damaged()
             self.done, self.weight = int(content["done"]), float(content["weight"])
@@ -184,32 +194,31 @@ class HostLoop:
                 f"{named('checkpoint')}: the run has done {self.done:,} steps, more than {named('steps')}="
                 f"{self.run.steps:,}"
             )
-        self.state, self.snapshots = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in found])
+        self.state, self.snapshots, x = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in found])
+        self.broken = Broken(which, steps, x)
         self.bar.advance(self.done * self.count)
 
-    def budget(self) -> list[Status] | None:
+    def budget(self) -> Status | None:
         """Whether the clock or the user has ended the run."""
         if self.interrupted.is_set():
-            return [Status.INTERRUPTED] * self.count
+            return Status.INTERRUPTED
         if self.run.time_limit is not None and time.perf_counter() - self.begun >= self.run.time_limit:
-            return [Status.TIME_UP] * self.count
+            return Status.TIME_UP
         return None
 
-    def advance(self, target: int) -> list[Status] | None:
+    def advance(self, target: int) -> Status | None:
         """One chunk of at most `target − done` steps, of about a quarter of a second."""
         count = max(1, min(self.length, CHUNK, target - self.done))
         first = self.done + 1
         begun = time.perf_counter()
         inputs, weight = chunk_inputs(self.run, first, count)
         state, finite = self.programs.chunk(self.key, self.state, jnp.int32(first), jnp.int32(count), *inputs)
-        all_finite = bool(np.all(np.asarray(finite)))  # waits for the chunk
+        bad = self.newly_broken(finite)  # waits for the chunk
         elapsed = time.perf_counter() - begun
-        if not all_finite:
-            return self.last_finite(count, inputs, weight)
+        if bad.any():
+            return self.break_down(bad, state, inputs, weight)
         self.seconds += elapsed
-        self.state, self.done, self.weight = state, self.done + count, self.weight + float(weight.sum())
-        self.measured = None
-        self.bar.advance(count * self.count)
+        self.move(state, weight)
         pace = max(elapsed / count, 1e-9)
         self.length = max(1, min(int(CHUNK_SECONDS / pace), self.length * GROWTH, CHUNK))
         if self.run.time_limit is not None:
@@ -217,26 +226,44 @@ class HostLoop:
             self.length = max(1, min(self.length, int(left / pace)))
         return None
 
-    def last_finite(self, count: int, inputs: ChunkInputs, weight: HostArray) -> list[Status]:
-        """Replay a chunk that ended with NaN or infinity: find the first bad step and keep the state before it."""
+    def newly_broken(self, finite: Array) -> HostArray:
+        """Which runs are not finite and were so far."""
+        bad: HostArray = ~(np.asarray(finite) | self.broken.which)
+        return bad
+
+    def move(self, state: RunState, weight: HostArray) -> None:
+        """Take the state after steps of these weights; what broke down stays where it is."""
+        self.state = self.broken.kept(self.state, state)
+        self.weight += float(weight.sum())
+        self.done += len(weight)
+        self.measured = None
+        self.bar.advance(len(weight) * self.count)
+
+    def break_down(self, bad: HostArray, state: RunState, inputs: ChunkInputs, weight: HostArray) -> Status | None:
+        """Hold the runs that a chunk has ended with NaN or infinity; the others go on.
+
+        The chunk is replayed to find the first bad step, and ends before it. Where many were found so, it is taken
+        whole, and the runs are held where it began.
+        """
 
         def replay(steps: int) -> tuple[RunState, HostArray]:
             first = jnp.int32(self.done + 1)
             state, finite = self.programs.chunk(self.key, self.state, first, jnp.int32(steps), *inputs)
-            return state, np.atleast_1d(np.asarray(finite))
+            return state, self.newly_broken(finite)
 
-        good, bad = 0, count
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            good, bad = (middle, bad) if replay(middle)[1].all() else (good, middle)
-        broken = ~replay(bad)[1]
-        if good:
-            self.state = replay(good)[0]
-        self.weight += float(weight[:good].sum())
-        self.done += good
-        self.measured = None
-        self.failed_step = self.done + 1
-        return [Status.NOT_FINITE if b else Status.COMPANION for b in broken]
+        if self.broken.searched:
+            self.broken = self.broken.joined(bad, self.done, self.iterate())
+            self.move(state, weight)
+        else:
+            good, end = 0, len(weight)
+            while end - good > 1:
+                middle = (good + end) // 2
+                good, end = (good, middle) if replay(middle)[1].any() else (middle, end)
+            bad = replay(end)[1]
+            if good:
+                self.move(replay(good)[0], weight[:good])
+            self.broken = self.broken.joined(bad, self.done, self.iterate())
+        return Status.NOT_FINITE if self.broken.all else None
 
     def current(self) -> Tree:
         """The point that is evaluated: x_{t+1} after t steps, or the mean of the iterates where that is the output."""
@@ -248,9 +275,9 @@ class HostLoop:
         if self.done == 0:
             like = self.state.previous
             return jax.tree.map(lambda leaf, x: jnp.broadcast_to(leaf, x.shape), self.run.inside, like)
-        return self.run.step.output(self.state.step, self.weight)
+        return self.broken.kept(self.broken.x, self.run.step.output(self.state.step, self.weight))
 
-    def evaluate(self) -> list[Status] | None:
+    def evaluate(self) -> Status | None:
         """Evaluate, note a row of the trace, call the callbacks, and compare the gap with `gap_tol`."""
         x = self.current()
         if self.run.gap_tol is not None and self.correctable():
@@ -259,11 +286,11 @@ class HostLoop:
         stop = self.show(x, self.measured)
         if self.certified(self.measured):
             self.found = x
-            return [Status.GAP_REACHED] * self.count
+            return Status.GAP_REACHED
         if self.output.steps:  # the samples go back to the run
             self.output = self.output.attempted
             self.measured = None
-        return [Status.STOPPED] * self.count if stop else None
+        return Status.STOPPED if stop else None
 
     def show(self, x: Tree, measured: Evaluation | None) -> bool:
         """Note a row of the trace and call the callbacks; whether one of them wishes to stop."""
@@ -279,7 +306,7 @@ class HostLoop:
         if self.run.gap_tol is None or measured is None:
             return False
         limit = np.asarray(measured.gap) + CONFIDENCE * np.asarray(measured.gap_stderr)
-        return bool(np.all(limit <= self.run.gap_tol))
+        return bool(np.all((limit <= self.run.gap_tol) | self.broken.which))
 
     def measure(self, x: Tree) -> Evaluation | None:
         """F and the gap at x; the time it takes is kept apart."""
@@ -295,10 +322,8 @@ class HostLoop:
 
     def row(self, measured: Evaluation | None) -> Row:
         """A row of the trace."""
-        counts = self.run.estimator.counts(self.run.objective, self.done, self.run.steps)._asdict()
-        counts["lmo_calls"] = self.run.step.lmo_calls(self.state.step, self.done)
         row: Row = {"step": self.done + self.output.steps}
-        for name, count in counts.items():
+        for name, count in self.counts(self.done).items():
             total = count + getattr(self.output, name)
             row[name] = np.broadcast_to(total, self.count) if self.batched and self.run.corrects else total
         row["seconds"] = self.seconds
@@ -310,17 +335,35 @@ class HostLoop:
             row["replicate"] = self.replicate
         return row
 
-    def finish(self, status: list[Status]) -> Outcome:
+    def counts(self, steps: int) -> dict[str, int | HostArray]:
+        """The oracle calls of so many steps."""
+        counts = self.run.estimator.counts(self.run.objective, steps, self.run.steps)._asdict()
+        return {**counts, "lmo_calls": self.run.step.lmo_calls(self.state.step, steps)}
+
+    def end(self) -> Row:
+        """The last row, with the steps and the oracle calls of each replicate where some broke down."""
+        row = dict(self.rows[-1])
+        if not self.batched or not self.broken.some:
+            return row
+        for name in ("step", *self.counts(0)):
+            row[name] = np.array(np.broadcast_to(row[name], self.count))
+        for place in np.flatnonzero(self.broken.which):
+            steps = int(self.broken.steps[place])
+            for name, count in {"step": steps, **self.counts(steps)}.items():
+                row[name][place] = np.broadcast_to(count, self.count)[place]  # type: ignore[index]  # made above
+        return row
+
+    def finish(self, status: Status) -> Outcome:
         """The outcome, with the output measured once more where it is not the last iterate."""
         x, final = self.current(), self.measured
         if self.found is not None:
             x = self.found
-        elif self.correctable() and Status.NOT_FINITE not in status:
-            x = self.corrected(x, hurried=status[0] in (Status.INTERRUPTED, Status.TIME_UP))
+        elif self.correctable() and not self.broken.all:
+            x = self.corrected(x, hurried=status in (Status.INTERRUPTED, Status.TIME_UP))
             final = self.measure(x)
             self.show(x, final)
-            if Status.STEPS_DONE in status and self.certified(final):
-                status = [Status.GAP_REACHED] * self.count
+            if status is Status.STEPS_DONE and self.certified(final):
+                status = Status.GAP_REACHED
             self.bar.advance(self.output.steps * self.count)
         else:
             final = self.measure(x) if final is None else final
@@ -333,14 +376,15 @@ class HostLoop:
             x,
             self.iterate(),
             self.state,
-            status,
+            [Status.NOT_FINITE if failed else status for failed in self.broken.failed],
             final,
             self.rows,
+            self.end(),
             self.seconds,
             self.evaluation_seconds,
             self.batched,
             self.vertices(),
-            self.failed_step,
+            self.broken.failed,
         )
 
     def vertices(self) -> list[Tree]:
@@ -383,7 +427,10 @@ class HostLoop:
         batch = counts(self.run.objective, self.done + half, self.run.steps).samples - seen
         known = min(SNAPSHOTS, bisect.bisect_right(SNAPSHOT_STEPS, self.done))
         sizes = Sizes(*map(jnp.int32, (known, seen, batch, most_vertices(batch), self.done)))
-        found = self.correction = self.programs.correct(self.key, self.state, x, self.snapshots, sizes)
+        found = self.programs.correct(self.key, self.state, x, self.snapshots, sizes)
+        if self.broken.some:  # x stays as it is
+            found = self.broken.kept(jax.tree.map(jnp.zeros_like, found)._replace(x=x), found)
+        self.correction = found
         products, calls = (whole(np.asarray(leaf)) for leaf in (found.products, found.lmo_calls))  # waits for it
         self.seconds += time.perf_counter() - begun
         before = self.output  # attempts on the way to `gap_tol`

@@ -46,6 +46,32 @@ def catch_interrupt() -> Iterator[threading.Event]:
 
 
 @contextmanager
+def cut_short(wished: threading.Event) -> Iterator[None]:
+    """A block that waits for other processes, which the first Ctrl-C ends here and now; it sets the event too.
+
+    KeyboardInterrupt goes through the block, so that joblib ends its workers, and no further.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        wished.set()
+        taken.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not wished.is_set():
+            raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def keep_interrupts() -> Iterator[None]:
     """Raise a KeyboardInterrupt again that Python has dropped.
 

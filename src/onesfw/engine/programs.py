@@ -38,7 +38,7 @@ from onesfw.engine.compiled_loop import (
     streams,
 )
 from onesfw.engine.corrected_output import Corrected, Sizes, corrected_output, snapshot_space
-from onesfw.engine.devices import each_replicate, mesh_for, shardings, shared_out
+from onesfw.engine.devices import each_replicate, in_turn, mesh_for, shardings, shared_out
 from onesfw.engine.evaluation import Evaluation, evaluator_for
 from onesfw.engine.run import Run
 from onesfw.engine.trace_keys import shape_key, trace_key
@@ -337,7 +337,7 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
         correct = each_replicate(correct, CORRECT_AXES, mesh, few_corrected(trees.size_in_bytes(run.x0)))
     program = kernel_program(run, cells, key, mesh) if kernel_wanted() else None
     kernel = "persistent" if program else "xla"
-    program = program or xla_program(loop, one_at_a_time=mesh is not None or not together)
+    program = program or xla_program(loop, one_at_a_time=in_turn() or not together)
     evaluation = None
     if wanted:
         name, where = trace_key("measure", made_of, run.evaluate), shardings(mesh, MEASURE_AXES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from onesfw.engine.devices import mesh_for
 from onesfw.engine.evaluation import Evaluation
 from onesfw.engine.fingerprint import fingerprint
 from onesfw.engine.host_loop import HostLoop, Outcome
-from onesfw.engine.interrupts import catch_interrupt
+from onesfw.engine.interrupts import catch_interrupt, cut_short
 from onesfw.engine.programs import compile_run
 from onesfw.engine.run import Run
 from onesfw.progress import ProgressBar
@@ -47,8 +48,8 @@ def carry_out(
         keys = [folded] if vectorised else list(folded)
     folder = None if checkpoint is None else open_folder(Path(checkpoint), fingerprint(run, key, replicates))
     if len(keys) > 1 and jobs.away() and not run.callbacks:  # a callback's own objects are here
-        with ProgressBar(run.steps * len(keys), show) as bar:
-            outcomes, seconds, kernel = on_workers(run, keys, folder, bar)
+        with catch_interrupt() as interrupted, ProgressBar(run.steps * len(keys), show) as bar:
+            outcomes, seconds, kernel = on_workers(run, keys, folder, interrupted, bar)
         return collect(run, outcomes, seconds, replicates, kernel)
     with catch_interrupt() as interrupted, ProgressBar(run.steps * (replicates or 1), show) as bar:
         programs = compile_run(run, keys[0], together)
@@ -82,11 +83,13 @@ def in_threads(loops: list[HostLoop], time_limit: float | None) -> list[Outcome]
         return list(pool.map(one, loops))
 
 
-def on_workers(run: Run, keys: list[Array], folder: Path | None, bar: ProgressBar) -> tuple[list[Outcome], float, str]:
+def on_workers(
+    run: Run, keys: list[Array], folder: Path | None, interrupted: threading.Event, bar: ProgressBar
+) -> tuple[list[Outcome], float, str]:
     """Replicates as single runs on the user's joblib backend, one a task, and the longest time one took to compile.
 
     The bits are those of the threads where the workers have the same processor. Their checkpoints are the same files,
-    so the folder must be one that all workers see.
+    so the folder must be one that all workers see. Those that a Ctrl-C has kept from coming back end here.
     """
     workers = min(len(keys), jobs.workers(None))
     share = None if run.time_limit is None else run.time_limit * workers / len(keys)
@@ -98,9 +101,16 @@ def on_workers(run: Run, keys: list[Array], folder: Path | None, bar: ProgressBa
     ]
     done = []
     bar.note("")
-    for one in jobs.in_order(single, tasks):
-        done.append(one)
-        bar.advance(int(one[0].rows[-1]["step"]))
+    with cut_short(interrupted):
+        for one in jobs.in_order(single, tasks):
+            done.append(one)
+            bar.advance(int(one[0].rows[-1]["step"]))
+    if len(done) < len(keys):
+        programs = compile_run(run, keys[0])
+        for number in range(len(done), len(keys)):
+            store = None if folder is None else Checkpoint(folder, f"run-{number}")
+            outcome = HostLoop(run, programs, keys[number], interrupted, bar, number, store).go()
+            done.append((outcome, programs.seconds, programs.kernel))
     return [outcome for outcome, _, _ in done], max(seconds for _, seconds, _ in done), done[0][2]
 
 
@@ -119,9 +129,10 @@ def single(
 def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicates: int | None, kernel: str) -> Result:
     """One `Result` from one outcome, from one per replicate, or from one that holds all replicates."""
     several = replicates is not None
-    ends = [o.rows[-1] for o in outcomes]
+    ends = [o.end for o in outcomes]
     spread = outcomes[0].batched
     states = [s for o in outcomes for s in o.status]
+    failed = [step for o in outcomes for step in o.failed_step]
 
     def each(values: list[Tree]) -> Tree:
         if not several:
@@ -160,7 +171,7 @@ def collect(run: Run, outcomes: list[Outcome], compile_seconds: float, replicate
         sense="minimize" if run.sign > 0 else "maximize",
         replicates=replicates,
         kernel=kernel,
-        failed_step=each([o.failed_step for o in outcomes]) if any(o.failed_step for o in outcomes) else None,
+        failed_step=None if not any(failed) else np.array(failed, object) if several else failed[0],
         vertices=[v for o in outcomes for v in o.vertices] if several else outcomes[0].vertices[0],
         state=[o.state for o in outcomes] if several and not spread else outcomes[0].state,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 
 import jax
@@ -29,8 +30,9 @@ def checked_sets(constraints: ConvexSet | Iterable[ConvexSet]) -> list[ConvexSet
             f"constraints must be sets of one class, got {kind.__name__} and {type(other).__name__}; sweep over each "
             "class apart"
         )
-    if len({jax.tree.structure(constraint) for constraint in sets}) > 1 or len({shapes(c) for c in sets}) > 1:
-        raise ValueError("constraints must have one shape; give every set the same shape=, and arrays of one length")
+    for constraint in sets[1:]:
+        if form(constraint) != form(sets[0]):
+            raise ValueError(unlike(sets[0], constraint))
     at, parameter = told_apart(sets)
     if len(sets) > 1 and parameter != "set" and not np.all(np.diff(at) > 0):
         raise ValueError(f"constraints must rise in their {parameter}, each larger than the one before; sort them")
@@ -44,9 +46,24 @@ def as_iterable(constraints: Iterable[ConvexSet]) -> Iterable[ConvexSet]:
     return constraints
 
 
-def shapes(constraint: ConvexSet) -> str:
-    """The shapes of a set's members and of the arrays it holds."""
-    return str((constraint.template(), [np.shape(leaf) for leaf in jax.tree.leaves(constraint)]))
+def form(constraint: ConvexSet) -> tuple[object, str]:
+    """What sets of one program have in common: all but their numbers."""
+    held = [np.shape(leaf) for leaf in jax.tree.leaves(constraint)]
+    return jax.tree.structure(constraint), str((constraint.template(), held))
+
+
+def unlike(first: ConvexSet, other: ConvexSet) -> str:
+    """Why two sets of one class cannot share a program, and what to do."""
+    if str(first.template()) != str(other.template()):
+        return "constraints must have one shape; give every set the same shape=, and arrays of one length"
+    fields = [field.name for field in dataclasses.fields(first) if field.metadata.get("static")]
+    pairs = [(name, getattr(first, name), getattr(other, name)) for name in fields]
+    found = [f"{name}={one!r} and {name}={two!r}" for name, one, two in pairs if str(one) != str(two)]
+    what = f" ({', '.join(found)})" if found else ""
+    return (
+        f"constraints: two sets of the class {type(first).__name__} differ in more than numbers{what}, and need "
+        "programs of their own; call fw.sweep for each"
+    )
 
 
 def told_apart(sets: Sequence[ConvexSet]) -> tuple[HostArray, str]:

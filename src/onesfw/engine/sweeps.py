@@ -30,7 +30,7 @@ from onesfw.engine.devices import mesh_for
 from onesfw.engine.evaluation import Evaluate, Measure, number_from
 from onesfw.engine.fingerprint import fingerprint
 from onesfw.engine.host_loop import HostLoop
-from onesfw.engine.interrupts import catch_interrupt, keep_interrupts
+from onesfw.engine.interrupts import catch_interrupt, cut_short, keep_interrupts
 from onesfw.engine.keys import Key, as_key
 from onesfw.engine.programs import Program, Programs, compile_cells, split, stacked
 from onesfw.engine.replicates import MOST_REPLICATES, stack
@@ -170,7 +170,7 @@ class Judge:
             validation.check(trees.shapes(x), 1)
             return cls("others", others=validation)
         if callable(validation):
-            number_from(validation, x)
+            number_from(validation, x, "validation")
             return cls("function", function=validation)
         if validation is not None:
             raise TypeError(f"validation must be None, False, a FiniteSum or a function of x, got {validation!r}")
@@ -196,7 +196,7 @@ class Judge:
             return lambda objective, x: (np.nan, np.nan)
         if self.function is not None:
             function = self.function
-            return lambda objective, x: (number_from(function, x), np.nan)
+            return lambda objective, x: (number_from(function, x, "validation"), np.nan)
         dtype = trees.dtype_of(x)
         arrays, judged = self.program(objective)
         program = Program(judged, stacked([arrays], dtype)[0], x)
@@ -254,22 +254,26 @@ class Cell:
 
 
 def apart(cells: list[Cell], folder: Path | None, interrupted: threading.Event, bar: ProgressBar) -> list[Found]:
-    """The runs one by one: in as many threads as there are cores, or on the workers of the user's joblib backend."""
+    """The runs one by one: in as many threads as there are cores, or on the workers of the user's joblib backend.
+
+    Those that a Ctrl-C has kept from coming back end here, as runs in threads do.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     away = jobs.away()
     workers = min(len(cells), jobs.workers(None) if away else 1 if jobs.nested() else cores)
     limit, wide = cells[0].run.time_limit, trees.wide()
     share = None if limit is None else limit * workers / len(cells)
+    found: list[Found] = []
     if away:
-        found = []
         bar.note("")
         kind = str(jax.random.key_impl(cells[0].root))
         root = np.asarray(jax.random.key_data(cells[0].root))
         tasks = [(cell.number, cell.run, cell.judge, root, kind, folder, share, wide) for cell in cells]
-        for one in jobs.in_order(elsewhere, tasks):
-            found.append(one)
-            bar.advance(one.steps)
-        return found
+        with cut_short(interrupted):
+            for one in jobs.in_order(elsewhere, tasks):
+                found.append(one)
+                bar.advance(one.steps)
+        cells = cells[len(found) :]
 
     shared: dict[str, Compiled] = {}
     for cell in {id(cell.run): cell for cell in cells}.values():
@@ -286,7 +290,7 @@ def apart(cells: list[Cell], folder: Path | None, interrupted: threading.Event, 
             raise
 
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(here, cells))
+        return found + list(pool.map(here, cells))
 
 
 def elsewhere(
@@ -322,11 +326,11 @@ def together(cells: list[Cell], folder: Path | None, interrupted: threading.Even
         measured = [np.full(len(group), np.nan)] * 4 if outcome.final is None else list(outcome.final)
         table = np.stack([*(np.broadcast_to(column, len(group)) for column in measured), *judged(group, outcome.x)], 1)
         leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, outcome.x))
-        steps = int(outcome.rows[-1]["step"])
+        steps = np.broadcast_to(outcome.end["step"], len(group)).tolist()
         for place, cell in enumerate(group):
             point = jax.tree.unflatten(structure, [leaf[place] for leaf in leaves])
             status = STATUSES.index(outcome.status[place])
-            found[cell.number] = Found(point, tuple(table[place].tolist()), status, steps, programs.kernel)
+            found[cell.number] = Found(point, tuple(table[place].tolist()), status, steps[place], programs.kernel)
     return [found[cell.number] for cell in cells]
 
 
@@ -351,7 +355,7 @@ def judged(group: list[Cell], x: Tree) -> tuple[HostArray, HostArray]:
         return nothing, nothing
     if judge.function is not None:
         points = [jax.tree.map(lambda leaf: leaf[place], x) for place in range(len(group))]  # noqa: B023
-        return np.array([number_from(judge.function, point) for point in points]), nothing
+        return np.array([number_from(judge.function, point, "validation") for point in points]), nothing
     distinct = list({id(cell.run.objective): cell.run.objective for cell in group}.values())
     places = {id(part): place for place, part in enumerate(distinct)}
     order = np.array([places[id(cell.run.objective)] for cell in group])

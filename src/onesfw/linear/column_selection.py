@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from onesfw.data.batch import Batch, joined, memory
 from onesfw.data.columns import first_rows
 from onesfw.data.data_warning import warn_skipped
 from onesfw.data.encoding import NUMBERS, ONE_HOT, Encoding
-from onesfw.data.labels import Targets, check_labels, plain
+from onesfw.data.labels import Targets, check_labels, plain, show
 from onesfw.data.prepare import ReadOptions, Source, find_format, inputs_of, open_table, prepare
 from onesfw.data.sources import RowsFrom, as_input
 from onesfw.linear.constraints import constraint_name
@@ -41,6 +42,17 @@ def loss_for(y: HostArray) -> str:
     numbers = np.issubdtype(values.dtype, np.number)
     few = len(values) <= 2 or (len(values) <= FEW_VALUES and numbers and bool(np.all(values == np.round(values))))
     return "logistic" if not numbers or few else "squared"
+
+
+def check_rare(labels: Sequence[str], counts: Sequence[int], numbers: bool) -> None:
+    """Raise where a label, as its user wrote it, has one row: one half of each pair would have none of it."""
+    for label, count in zip(labels, counts, strict=True):
+        if count == 1:
+            other = f", or predict numbers with {named('loss')} squared" if numbers else ""
+            raise ValueError(
+                f"only 1 row has the label {label}, and a half-sample would have none of it; leave that row out, or "
+                f"join the label with another{other}"
+            )
 
 
 def select_columns(
@@ -174,7 +186,14 @@ def read_all(
     loss = loss or loss_for(known.astype(str) if encoding.target_words else known)
     function, labels = LOSSES[loss], None
     if function.classifies:
-        labels = check_labels(sorted({plain(label) for label in known.tolist()}), name)
+        counts = Counter(plain(label) for label in known.tolist())
+        if len(counts) == 1:
+            raise ValueError(
+                f"{name}: the only label is {show(next(iter(counts)))}, and two are needed; give rows with another one "
+                f"too, or choose another {named('target')}"
+            )
+        labels = check_labels(sorted(counts), name)
+        check_rare([show(label) for label in labels], [counts[label] for label in labels], not encoding.target_words)
     elif encoding.target_words:
         raise ValueError(
             f"{named('target')}: the targets are words, and {named('loss')} {loss} needs numbers; choose logistic or "

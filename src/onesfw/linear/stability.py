@@ -125,9 +125,10 @@ class Stability(Shown):
         """The bounds in words."""
         q = "on average" if self.most_selected is None else "at most"
         size = self.selected if self.most_selected is None else self.most_selected
+        noun = "column" if size == 1 else "columns"
         return (
             f"Expected false selections: at most {self.bound('none'):.3g}; {self.bound('r_concave'):.3g} where "
-            f"selection shares are r-concave.\nA half-sample selects {size:.4g} columns {q}."
+            f"selection shares are r-concave.\nA half-sample selects {size:.4g} {noun} {q}."
         )
 
     def draw(self, ax: Axes | None = None) -> Figure:

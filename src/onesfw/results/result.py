@@ -57,7 +57,8 @@ class Result(Shown):
         sense: "minimize" or "maximize".
         replicates: how many runs this is the result of; None for a single one, without the leading axis.
         kernel: which loop ran: "xla", or "persistent" for the GPU kernel that keeps the state in registers.
-        failed_step: the step at which something became NaN or infinite; one for each replicate.
+        failed_step: the step at which something became NaN or infinite; one for each replicate. Where replicates share
+            a program and eight such steps were found already, the first step of the chunk that it happened in.
         problem: the problem's name, where it has one.
         optimum: F*, where it is known.
         vertices: those that the run kept (`oracle="lazy"`), along a leading axis, for `atoms`; of replicates a list;

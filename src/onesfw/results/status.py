@@ -23,7 +23,6 @@ class Status(Enum):
         "A gradient or an iterate became NaN or infinite; x is the last finite iterate. "
         "Check the objective's values and derivatives near it (log 0 and 0/0 are the usual causes)."
     )
-    COMPANION = "Another replicate of the same program became NaN or infinite and ended the run; x is finite."
 
     def __str__(self) -> str:
         return self.value

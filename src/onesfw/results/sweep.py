@@ -10,7 +10,7 @@ import numpy as np
 from onesfw.files import Tensors
 from onesfw.results.pictures import BLUE, VERMILION, log_radii
 from onesfw.results.result_file import decode_tree, encode_tree
-from onesfw.results.show import FileKind, Sheet, Shown, axes_of
+from onesfw.results.show import FileKind, Sheet, Shown, as_html, axes_of
 from onesfw.results.status import Status
 from onesfw.trees import Floats, HostArray, Json, Tree
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURES = ("value", "value_stderr", "gap", "gap_stderr", "validation", "validation_stderr")
+CUT = (Status.INTERRUPTED, Status.TIME_UP)
 LOG_FROM = 20.0  # a ratio of the largest to the smallest radius from which the axis is logarithmic
 STATUSES = tuple(Status)
 RULES = ("best", "one_standard_error")
@@ -100,14 +101,22 @@ class Sweep(Shown):
         return self.value if np.isnan(self.validation).all() else self.validation
 
     @property
+    def compared(self) -> HostArray:
+        """Which runs count for a set: not those that broke down, or were cut before half the steps of the longest."""
+        cut, broke = (np.isin(self.status, [STATUSES.index(s) for s in kinds]) for kinds in (CUT, [Status.NOT_FINITE]))
+        fine: HostArray = ~(cut & (2 * self.steps < self.steps.max()) | broke)
+        return fine
+
+    @property
     def means(self) -> tuple[Floats, Floats]:
         """The mean of what sets are compared by, and its standard error: over rows, or over seeds where rows are one.
 
-        With one run a set the error is that of the run's own value.
+        With one run a set the error is that of the run's own value. NaN where a run of the set does not count.
         """
-        values = self.judged.mean(2)
+        judged = np.where(self.compared, self.judged, np.nan)
+        values = judged.mean(2)
         if values.shape[1] == 1:
-            values = self.judged[:, 0]
+            values = judged[:, 0]
         if values.shape[1] > 1:
             return values.mean(1), values.std(1, ddof=1) / np.sqrt(values.shape[1])
         own = self.value_stderr if self.judged is self.value else self.validation_stderr
@@ -116,6 +125,9 @@ class Sweep(Shown):
     def best(self, rule: str = "best") -> Choice:
         """The set with the best mean; or the smallest one within a standard error of it.
 
+        A set is left out where one of its runs became NaN or infinite, or was stopped by the user or the clock before
+        half the steps of the longest run.
+
         Args:
             rule: "best", or "one_standard_error", which prefers the set that is asked for less.
 
@@ -123,13 +135,18 @@ class Sweep(Shown):
             The choice.
 
         Raises:
-            ValueError: where the rule has another name, or nothing was measured.
+            ValueError: where the rule has another name, nothing was measured, or no set is left.
         """
         if rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}, got {rule!r}")
         means, errors = self.means
-        if np.isnan(means).all():
+        if np.isnan(self.judged).all():
             raise ValueError("nothing was measured; leave evaluate=None, or give rows or validation")
+        if np.isnan(means).all():
+            raise ValueError(
+                "no set is left to choose from: of each a run became NaN or infinite, or was stopped long before "
+                "others; look at status and steps, and let the sweep go on (checkpoint=) or raise time_limit"
+            )
         cost = means if self.sense == "minimize" else -means
         number = int(np.nanargmin(cost))
         if rule == "one_standard_error":
@@ -158,8 +175,8 @@ class Sweep(Shown):
         for c, at in enumerate(self.at):
             cells = [f"{at:.4g}", f"{self.value[c].mean():.6g}", f"{self.gap[c].max():.1e}"]
             if validated:
-                cells.append(f"{means[c]:.6g} ± {errors[c]:.2g}")
-            rows.append((*cells, notes.get(c, "")))
+                cells.append("–" if np.isnan(means[c]) else f"{means[c]:.6g} ± {errors[c]:.2g}")
+            rows.append((*cells, notes.get(c, "" if self.compared[c].all() else "not compared")))
         return Sheet(title, heads, rows, self.ended, words=0)
 
     @property
@@ -169,13 +186,20 @@ class Sweep(Shown):
         lines = [f"{count:,} {'run' if count == 1 else 'runs'}: {status}" for status, count in counts.items() if count]
         return "\n".join([*lines, f"{self.seconds:.2f} seconds"])
 
+    def _repr_html_(self) -> str:
+        """The table with the picture beside it, where there is something to draw."""
+        if not np.isnan(self.judged).all():
+            return super()._repr_html_()
+        sheet = self.sheet()
+        return as_html(sheet.title, sheet.columns, sheet.rows, None, sheet.note, words=sheet.words)
+
     def draw(self, ax: Axes | None = None) -> Figure:
         """Training and validation values against the radius, with bands of one standard error."""
-        if np.isnan(self.means[0]).all():
+        if np.isnan(self.judged).all():
             raise ValueError("nothing was measured, and the picture would be empty; leave evaluate=None")
         figure, axes = axes_of(ax, (7.0, 4.2))
-        if not np.isnan(self.validation).all():
-            means, errors = self.means
+        means, errors = self.means
+        if not np.isnan(self.validation).all() and not np.isnan(means).all():
             axes.fill_between(self.at, means - errors, means + errors, color=BLUE, alpha=0.2, linewidth=0)
             axes.plot(self.at, means, "o-", color=BLUE, label="rows left out, ± 1 standard error")
             axes.axvline(self.best().at, color=BLUE, linewidth=1, linestyle=":")

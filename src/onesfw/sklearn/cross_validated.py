@@ -85,9 +85,9 @@ class CrossValidated(LinearOneSFW):
             grid = [float(r) for r in np.geomspace(around * SMALLEST, around * LARGEST, count)]
         else:
             grid = rising(np.asarray(self.radii).tolist(), around)
-        found = cross_validate(
-            settings, data, self._folds(data, settings, seed), grid, n_jobs=self.n_jobs, stop=stop, note=note
-        )
+        folds = self._folds(data, settings, seed)
+        check_weights(folds, data.weights)
+        found = cross_validate(settings, data, folds, grid, n_jobs=self.n_jobs, stop=stop, note=note)
         place = found.chosen(self.rule)
         self._losses = found
         self.radii_, self.loss_path_ = found.radii, found.losses
@@ -175,6 +175,17 @@ def check_count(count: int, labels: np.ndarray | None, classes: np.ndarray | Non
             f"{named('cv')}={count}: the class {rare!r} has {few} {'rows' if few > 1 else 'row'}, and every fold needs "
             f"one; {remedy}"
         )
+
+
+def check_weights(folds: Sequence[Fold], weights: np.ndarray) -> None:
+    """Raise where a fold has rows to learn from or to measure on, and none of them weighs anything."""
+    for place, parts in enumerate(folds):
+        for part, purpose in zip(parts, ("learns from", "measures on"), strict=True):
+            if not weights[part].any():
+                raise ValueError(
+                    f"sample_weight: the rows that fold {place} of {named('cv')} {purpose} have weight 0, all of them; "
+                    "leave rows of weight 0 out before fit, or take fewer folds"
+                )
 
 
 def numbers_of(part: Any, size: int) -> np.ndarray:

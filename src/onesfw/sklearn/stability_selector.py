@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onesfw.data.sources import check_indices
-from onesfw.linear.column_selection import loss_for
+from onesfw.linear.column_selection import check_rare, loss_for
 from onesfw.linear.constraints import CLASSES, constraint_name
 from onesfw.linear.defaults import ANYWHERE
 from onesfw.linear.examples import Examples, examples
@@ -204,9 +204,11 @@ def targets_for(X: Any, y: np.ndarray, loss: str) -> tuple[Examples, tuple[int, 
     if not function.classifies:
         return examples(X, np.asarray(y, np.float64), None, width, function), None
     check_classification_targets(y)
-    classes, places = np.unique(y, return_inverse=True)
+    classes, places, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got one class, {classes[0]!r}")
+    numbers = np.issubdtype(classes.dtype, np.number)
+    check_rare([repr(label) for label in classes.tolist()], counts.tolist(), numbers)
     if len(classes) == 2:
         return examples(X, np.where(places == 1, 1.0, -1.0), None, width, function), None
     labels = tuple(range(len(classes)))
