@@ -87,8 +87,7 @@ def test_a_start_beyond_the_range_of_numbers():
     X = 30 * rng.normal(size=(200, 5))
     data = examples(X, rng.poisson(2.0, 200).astype(float), None, 5, LOSSES["poisson"])
     settings = Settings(5, "poisson", "l1", 100.0, intercept=ANYWHERE)
-    with pytest.raises(FloatingPointError):
-        fit_in_memory(settings, data, Budget(passes=1), 0)
+    assert np.isfinite(fit_in_memory(settings, data, Budget(passes=1), 0).learners.coefs).all()
     assert fit_in_memory(settings, data, Budget(tol=1e-6, polish=True), 0).converged
 
 
