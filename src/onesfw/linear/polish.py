@@ -118,7 +118,8 @@ class Rounds:
         self.profile = Profile(settings, data, model, intercept)
         origin = self.place(np.zeros(len(x)), np.zeros(data.size))
         self.at = self.place(np.array(x, np.float64), self.rows.times(np.asarray(x, np.float64)))
-        if self.set.name != "simplex" and not self.at.there.value < origin.there.value:
+        ahead = self.at.margins.any() and self.at.there.value < origin.there.value
+        if self.set.name != "simplex" and not ahead:
             self.at, self.profile.intercept = origin, origin.there.intercept
         self.gradient: HostArray | None = None
         self.working: Working | None = None
@@ -256,6 +257,8 @@ class Rounds:
         """Newton's method on the columns worth having, as v ≥ 0 times signs."""
         filled = self.set.name == "simplex"
         chosen, signs, columns = self.worth_having(at.x, gradient, near)
+        if not len(chosen):  # at the origin with no slope: of columns of zeros
+            return at
 
         def gap_of(g: HostArray, z: HostArray) -> float:
             least = float(g.min())
