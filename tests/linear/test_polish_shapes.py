@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.datasets import make_regression
 from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.linear import CONSTRAINTS, LOSSES, Settings, curvature, evaluate, examples, polish, radius_path, train
@@ -133,3 +134,8 @@ def test_columns_of_zeros_leave_the_constant(radius, kind):
     assert not model.coef.any()
     assert model.intercept == pytest.approx(np.log(17 / 33), abs=1e-6)
     assert not radius_path(X, y).coefs.nnz
+
+
+def test_a_huber_loss_with_a_tiny_epsilon_is_silent():
+    X, y = make_regression(2_000, 50, n_informative=10, noise=1.0, random_state=0)
+    assert OneSFWRegressor(loss="huber", epsilon=1e-6, random_state=0).fit(X, y).score(X, y) > 0.99

@@ -93,3 +93,14 @@ def test_noise_is_no_matter_of_the_radius():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1_500, 8)), rng.normal(size=1_500)
     assert OneSFWRegressor().partial_fit(X, y).score(X, y) < 0.05
+
+
+@pytest.mark.parametrize("gradient", ["one_sample", "sag"])
+def test_passes_without_polish_are_no_worse_than_a_constant(gradient):
+    X, y = counts(1e4)
+    model = OneSFWRegressor(loss="poisson", radius=10.0, scale=False, polish=False, gradient=gradient, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="a constant loses less than the model after its passes"):
+        model.fit(X, y)
+    assert model.objective_ == pytest.approx(mean_loss(model, X, y))
+    assert model.objective_ <= y.mean() * (1 - np.log(y.mean())) + 1e-9
+    assert np.isfinite(model.partial_fit(X[:10], y[:10]).coef_).all()

@@ -152,7 +152,8 @@ class Rounds:
         x, margins, there = self.at
         norm = self.set.norm(x)
         if norm >= (1 - 1e-9) * self.radius:
-            ahead = self.ahead(radius)
+            with np.errstate(over="ignore", invalid="ignore"):
+                ahead = self.ahead(radius)
             if ahead is None or not ahead.there.value <= there.value:
                 ahead = self.place(x * (radius / max(norm, TINY)), margins * (radius / max(norm, TINY)))
             self.at = ahead

@@ -22,10 +22,10 @@ from onesfw.arguments import number
 from onesfw.data.sources import check_indices
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.linear.constraints import CLASSES, CONSTRAINTS
-from onesfw.linear.convergence import gap_message
+from onesfw.linear.convergence import constant_message, gap_message
 from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS
 from onesfw.linear.examples import Examples
-from onesfw.linear.finishing import Finished, no_worse_than_a_constant
+from onesfw.linear.finishing import Finished, at_most_a_constant, no_worse_than_a_constant
 from onesfw.linear.first_rows import FirstRows
 from onesfw.linear.learner import SCHEDULES, Settings, Start
 from onesfw.linear.parallel_learners import ParallelLearners
@@ -175,6 +175,9 @@ class LinearOneSFW(BaseEstimator):
                 settings, rows, budget, seed, n_jobs=self.n_jobs, start=self._start(settings, scales),
                 advance=bar.advance, note=bar.note, stop=interrupted.is_set,
             )  # fmt: skip
+        share = 1.0
+        if not budget.polish:
+            fit, share = at_most_a_constant(fit, settings, rows, self.n_jobs)
         self._learners, self._scales, self._sample, self._first = fit.learners, scales, None, None
         self._coef, self._intercepts = self._in_units(fit.learners.coefs), fit.learners.intercepts
         self.n_iter_ = fit.passes
@@ -183,7 +186,7 @@ class LinearOneSFW(BaseEstimator):
         self.radius_ = float(settings.radii[0])
         if not fit.finished:
             raise KeyboardInterrupt("interrupted; the estimator holds the model as it stands")
-        message = gap_message(fit, rows, budget)
+        message = gap_message(fit, rows, budget) if share == 1 else constant_message(share, rows, budget)
         if message is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
