@@ -300,8 +300,10 @@ def test_mistakes_are_sentences(arguments, words, files):
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
-    (tmp_path / "a.svm").write_text("".join(f"{i % 3} 1:{i % 5}e30\n" for i in range(100)))
-    outcome = onesfw("fit", tmp_path / "a.svm", "--loss", "poisson", "--radius", 100, "--model", tmp_path / "m")
+    (tmp_path / "a.svm").write_text("".join(f"{i % 3} 1:{i % 5}e90\n" for i in range(100)))
+    outcome = onesfw(
+        "fit", tmp_path / "a.svm", "--loss", "squared", "--radius", 1e99, "--float64", "--model", tmp_path / "m"
+    )
     assert outcome.exit_code == 1
     assert "the loss is not finite" in outcome.stderr
     assert not (tmp_path / "m").exists()

@@ -376,9 +376,28 @@ def test_the_intercept_of_a_stream_converges():
     assert learner.intercept == pytest.approx(y.mean(), abs=4 * 3.0 / np.sqrt(20_000))
 
 
-def test_poisson_overflow_is_a_sentence():
+def test_overflow_is_a_sentence():
     with pytest.raises(FloatingPointError, match="lower the radius"):
-        Learner(Settings(1, "poisson", "l1", 1e6)).learn(np.ones((50, 1)), np.full(50, 100.0))
+        Learner(Settings(1, "squared", "l1", 1e99)).learn(np.full((50, 1), 1e90), np.full(50, 100.0))
+
+
+@pytest.mark.parametrize("largest", [30.0, 100.0, 1e5, 1e30])
+@pytest.mark.parametrize("constraint", ["l1", "l2", "linf", "simplex", "nonnegative_l1"])
+@pytest.mark.parametrize("models", [1, 2])
+def test_exponentials_beyond_the_range_of_numbers_are_cut(models, constraint, largest):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(400, 4)) * [largest, 1.0, 1.0, 1.0]
+        y = rng.poisson(np.exp(0.3 * X[:, 1])).astype(float)
+        settings = Settings(4, "poisson", constraint, (10.0, 3.0)[:models], intercept=(-np.inf, np.inf))
+        whole, pieces = Learner(settings), Learner(settings)
+        assert np.isfinite(whole.learn(X, y))
+        for rows in np.split(np.arange(400), [1, 7, 200]):
+            pieces.learn(X[rows], y[rows])
+        assert whole.sound
+        assert np.array_equal(whole.coefs, pieces.coefs)
+        norms = np.array([settings.set.norm(coef) for coef in whole.coefs])
+        assert (norms <= settings.radii * (1 + 1e-6)).all()
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.datasets import make_regression
 from sklearn.exceptions import ConvergenceWarning
 
-from onesfw.linear import CONSTRAINTS, LOSSES, Settings, curvature, evaluate, examples, polish, radius_path
+from onesfw.linear import CONSTRAINTS, LOSSES, Settings, curvature, evaluate, examples, polish, radius_path, train
 from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.training import Budget, fit_in_memory
-from onesfw.sklearn import OneSFWClassifierCV
+from onesfw.sklearn import OneSFWClassifier, OneSFWClassifierCV, OneSFWRegressor
 
 
 def wide(rng):
@@ -87,8 +88,7 @@ def test_a_start_beyond_the_range_of_numbers():
     X = 30 * rng.normal(size=(200, 5))
     data = examples(X, rng.poisson(2.0, 200).astype(float), None, 5, LOSSES["poisson"])
     settings = Settings(5, "poisson", "l1", 100.0, intercept=ANYWHERE)
-    with pytest.raises(FloatingPointError):
-        fit_in_memory(settings, data, Budget(passes=1), 0)
+    assert np.isfinite(fit_in_memory(settings, data, Budget(passes=1), 0).learners.coefs).all()
     assert fit_in_memory(settings, data, Budget(tol=1e-6, polish=True), 0).converged
 
 
@@ -117,3 +117,25 @@ def test_radii_that_are_not_solved_are_neither_chosen_nor_passed_over_in_silence
     assert not model.cv_results_["unsolved"][0]
     assert model.cv_results_["unsolved"].any()
     assert not model.cv_results_["unsolved"][list(model.radii_).index(model.radius_)]
+
+
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("radius", [None, 2.0])
+def test_columns_of_zeros_leave_the_constant(radius, kind):
+    X, y = kind(np.zeros((50, 3))), np.arange(50) % 3 == 0
+    classifier = OneSFWClassifier(radius=radius).fit(X, y)
+    assert not classifier.coef_.any()
+    assert classifier.intercept_[0] == pytest.approx(np.log(17 / 33), abs=1e-6)
+    for loss in ("squared", "huber", "poisson"):
+        regressor = OneSFWRegressor(loss=loss, radius=radius).fit(X, y.astype(float))
+        assert not regressor.coef_.any()
+        assert loss == "huber" or regressor.predict(X[:1])[0] == pytest.approx(0.34, abs=1e-6)
+    model = train((X, y.astype(int)), radius=radius)
+    assert not model.coef.any()
+    assert model.intercept == pytest.approx(np.log(17 / 33), abs=1e-6)
+    assert not radius_path(X, y).coefs.nnz
+
+
+def test_a_huber_loss_with_a_tiny_epsilon_is_silent():
+    X, y = make_regression(2_000, 50, n_informative=10, noise=1.0, random_state=0)
+    assert OneSFWRegressor(loss="huber", epsilon=1e-6, random_state=0).fit(X, y).score(X, y) > 0.99

@@ -383,13 +383,28 @@ def test_a_radius_at_which_the_loss_overflows_is_out_of_the_choice():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     y = rng.poisson(np.exp(X[:, 0])).astype(float)
-    X[500] *= 60.0
-    settings = fw.linear.Settings(3, "poisson", intercept=(-np.inf, np.inf))
-    found = RadiusCandidates(settings, (1.0, 1e4))
+    X[500] *= 1e60
+    settings = fw.linear.Settings(3, "squared", intercept=(-np.inf, np.inf))
+    found = RadiusCandidates(settings, (1.0, 1e99))
     found.learn_examples(fw.linear.examples(X, y, None, 3, settings.loss_function), np.arange(600))
     assert found.radius == 1.0
     assert np.isinf(found.totals[1])
-    RadiusCandidates(settings, (1.0, 1e4), found.tensors())
-    alone = RadiusCandidates(settings, (1e4,))
+    RadiusCandidates(settings, (1.0, 1e99), found.tensors())
+    alone = RadiusCandidates(settings, (1e99,))
     with pytest.raises(FloatingPointError, match="at any radius"):
         alone.learn_examples(fw.linear.examples(X, y, None, 3, settings.loss_function), np.arange(600))
+
+
+@pytest.mark.parametrize("constraint", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("radius", [None, 10.0, 1e4])
+def test_a_stream_of_counts_ends_with_a_model_however_large_its_exponentials(radius, constraint):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(600, 5))
+    X[300:, 0] *= 1e4  # as no row of the first buffer foretells
+    y = rng.poisson(np.exp(0.3 + 0.4 * X[:, 1])).astype(float)
+    blocks = ((X[i : i + 100], y[i : i + 100]) for i in range(0, 600, 100))
+    advice = "lower radius" if radius else "give a radius below the chosen"
+    with pytest.warns(ConvergenceWarning, match=f"constant loses less .* {advice}"):
+        model = fw.linear.train(blocks, loss="poisson", radius=radius, constraint=constraint, buffer=100)
+    margins = X @ model.coef + model.intercept
+    assert np.mean(np.exp(margins) - y * margins) <= y.mean() * (1 - np.log(y.mean())) + 1e-6

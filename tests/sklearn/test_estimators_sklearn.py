@@ -155,7 +155,7 @@ def far_out(seed, loss, rows=3_000):
     Z = rng.standard_t(3, size=(rows, 12))
     signal = np.tanh(Z[:, :4]) @ rng.normal(size=4)
     y = rng.poisson(np.exp(signal)) if loss == "poisson" else 50 * signal + 20 * rng.standard_t(2, size=rows)
-    largest = 3 if loss == "poisson" else 1_000  # beyond it its exponentials leave the range of numbers, an error
+    largest = 3 if loss == "poisson" else 1_000  # beyond it predictions overflow for rows that have not come yet
     return Z * np.geomspace(0.01, largest, 12), y.astype(float)
 
 
@@ -165,13 +165,14 @@ def mean_loss(model, X, y, weights=None):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("scale", ["auto", False])
 @pytest.mark.parametrize("loss", ["poisson", "huber", "squared"])
-def test_a_stream_is_no_worse_than_a_constant_however_it_is_cut(loss):
+def test_a_stream_is_no_worse_than_a_constant_however_it_is_cut(loss, scale):
     acted = 0
     for seed in range(4):
         X, y = far_out(seed, loss)
         weights = np.random.default_rng(seed).uniform(0.1, 2.0, len(y))
-        whole, pieces = OneSFWRegressor(radius=3.0, loss=loss), OneSFWRegressor(radius=3.0, loss=loss)
+        whole, pieces = (OneSFWRegressor(radius=3.0, loss=loss, scale=scale) for _ in range(2))
         whole.partial_fit(X, y, weights)
         rows, targets, heavy = X.copy(), y.copy(), weights.copy()
         for place in np.array_split(np.arange(len(y)), [1, 3, 700, 1_650, 2_000, 2_001]):
@@ -184,14 +185,16 @@ def test_a_stream_is_no_worse_than_a_constant_however_it_is_cut(loss):
         data = examples(X, y, weights, 12, LOSSES[loss])
         constant = evaluate(settings, data, np.zeros(12)).value[0]
         assert mean_loss(whole, X, y, weights) <= constant + 1e-6 * abs(constant)  # what the intercepts' search leaves
-        assert np.abs(whole.coef_).sum() <= 3.0 * (1 + 1e-9)
-        acted += not np.array_equal(whole.coef_, whole._learners.coefs[0])
-    assert acted
+        assert (whole.scale_ is not None) == bool(scale)
+        scales = np.ones(12) if whole.scale_ is None else whole.scale_
+        assert np.abs(whole.coef_ * scales).sum() <= 3.0 * (1 + 1e-9)
+        acted += not np.array_equal(whole.coef_, whole._learners.coefs[0] / scales)
+    assert acted or scale
 
 
 def test_a_stream_that_a_constant_beats_is_told_of():
     X, y = far_out(0, "squared")
-    model = OneSFWRegressor(radius=3.0).partial_fit(X[:500], y[:500])
+    model = OneSFWRegressor(radius=3.0, scale=False).partial_fit(X[:500], y[:500])
     assert model.coef_.shape == (12,)  # silent: so early a constant may well be ahead
     model.partial_fit(X[500:], y[500:])
     with pytest.warns(ConvergenceWarning, match="3,000 rows .* a constant loses less .* Scale the columns"):

@@ -68,7 +68,7 @@ def fit_command(
     intercept: bool = typer.Option(
         True,
         "--intercept/--no-intercept",
-        help="Learn an intercept too, in an interval around 0.",
+        help="Learn an intercept too, which is not part of the norm.",
         rich_help_panel=MODEL,
     ),
     intercept_bound: float = typer.Option(

@@ -43,15 +43,27 @@ def gap_message(fit: Fit, data: Examples, budget: Budget) -> str | None:
         return None
     worst = int(np.argmax(gap / np.maximum(fit.limits, 1e-300)) if missed.any() else np.argmax(gap))
     allowed = f"{named('tol')}={budget.tol:g} allows {fit.limits[worst]:.2g}" if missed.any() else "over a tenth of it"
-    more = [f"raise {named('max_iter')}"]
-    if budget.gradient != "sag":
-        more.append(f"set {named('gradient')}='sag'")
-    advice = remedy(data, budget.polish, more)
+    advice = remedy(data, budget.polish, longer(budget))
     return f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}, {allowed}: {advice}"
 
 
-def remedy(data: Examples, polished: bool, more: Sequence[str]) -> str:
-    """What will make the gap smaller, the surest first; `more` says how to train longer."""
+def constant_message(share: float, data: Examples, budget: Budget) -> str:
+    """A sentence that says that a constant lost less than the model, and what will help."""
+    return (
+        f"a constant loses less than the model after its passes: the coefficients were multiplied by {share:.2g}: "
+        f"{remedy(data, False, longer(budget))}"
+    )
+
+
+def longer(budget: Budget) -> list[str]:
+    """How an estimator trains longer."""
+    more = [f"raise {named('max_iter')}"]
+    return more if budget.gradient == "sag" else [*more, f"set {named('gradient')}='sag'"]
+
+
+def remedy(data: Examples, polished: bool, more: Sequence[str], smaller: str | None = None) -> str:
+    """What will make the gap smaller, the surest first; `more` says how to train longer, `smaller` on which radius."""
+    smaller = f"lower {named('radius')}" if smaller is None else smaller
     ratio = unevenness(column_scales(data), data)
     if ratio > UNEVEN:
         return (
@@ -59,5 +71,5 @@ def remedy(data: Examples, polished: bool, more: Sequence[str]) -> str:
             "the columns"
         )
     if polished:
-        return f"lower {named('radius')}"
-    return ", ".join([f"leave {named('polish')} on", *more]) + f", or lower {named('radius')}"
+        return smaller
+    return ", ".join([f"leave {named('polish')} on", *more]) + f", or {smaller}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, paced, target_of
+from onesfw.linear.gradient import SMALLEST_SCALE, combine, in_range, move_intercept, paced, target_of
 from onesfw.linear.losses import curvature, value
 from onesfw.trees import HostArray
 
@@ -126,7 +126,7 @@ def learn(
             else:  # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards
                 before = (dot - s.eta * row_v[c]) / (1.0 - s.eta)
             s.eta = etas[k] if pace == 0.0 else paced(s, etas[k], pace)
-            here, before = dot + s.intercept, before + s.intercept_before
+            here, before = in_range(loss, dot + s.intercept), in_range(loss, before + s.intercept_before)
             target = target_of(targets[row], labels[c])
             total[c] += weights[row] * value(loss, parameter, here, target)
 

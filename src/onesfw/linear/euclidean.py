@@ -11,11 +11,12 @@ from math import sqrt
 import numpy as np
 from numba import njit
 
-from onesfw.linear.gradient import SMALLEST_SCALE, combine, move_intercept, paced, target_of
-from onesfw.linear.losses import curvature, value
+from onesfw.linear.gradient import SMALLEST_SCALE, combine, in_range, move_intercept, paced, target_of
+from onesfw.linear.losses import POISSON, curvature, value
 from onesfw.trees import HostArray, Record
 
 LARGEST_CANCELLATION = 8.0  # of the two parts of x, in radii, before they are added up
+LARGEST_JUMP = 1e6  # likewise, in one step: exponentials reach all sizes
 EXACT_NORM_EVERY = 1 << 16  # steps after which ‖g‖² is summed anew, so that rounding does not build up
 LARGEST_FALL = 1e-3  # of ‖g‖² before it is summed anew: what is left of a difference of large numbers is rounding
 
@@ -145,7 +146,7 @@ def learn(
             else:  # x_t = (1 − η) x_{t−1} + η v_{t−1}, read backwards; height = −r/‖g‖ is the vertex's
                 before = (dot - s.eta * s.height * row_g[c]) / (1.0 - s.eta)
             s.eta = etas[k] if pace == 0.0 else paced(s, etas[k], pace)
-            here, before = dot + s.intercept, before + s.intercept_before
+            here, before = in_range(loss, dot + s.intercept), in_range(loss, before + s.intercept_before)
             target = target_of(targets[row], labels[c])
             total[c] += weights[row] * value(loss, parameter, here, target)
 
@@ -161,6 +162,9 @@ def learn(
                 s.sigma *= keep
                 if s.sigma < SMALLEST_SCALE:
                     rebase(s, pairs[:, :, c])
+            jump = s.scale * s.beta / s.sigma * change * sqrt(row2)  # of the two parts of x, which cancel
+            if loss == POISSON and abs(jump) > LARGEST_JUMP * radii[c]:
+                rebase(s, pairs[:, :, c])
             c_g[c], norm2[c] = change / s.sigma, s.norm2
             beta_c[c] = s.beta * c_g[c]
             if has_intercept:

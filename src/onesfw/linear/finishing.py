@@ -15,12 +15,14 @@ from onesfw.data.batch import joined
 from onesfw.data.chunks import Chunk
 from onesfw.linear.convergence import LARGE_SHARE, remedy, too_large
 from onesfw.linear.examples import Examples, examples
-from onesfw.linear.learner import Evaluation, Settings
+from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
 from onesfw.linear.model import Training
+from onesfw.linear.parallel_learners import ParallelLearners
 from onesfw.linear.polish import polish
 from onesfw.linear.profile import Profile, loss_units
 from onesfw.linear.radii import chosen_radius, first_start
 from onesfw.linear.scaling import divided
+from onesfw.linear.training import Fit
 from onesfw.trees import HostArray
 
 TOL = 1e-6  # the gap at which a polish ends, of the loss of the best constant
@@ -103,14 +105,31 @@ def no_worse_than_a_constant(settings: Settings, rows: Examples, begun: Finished
     return begun._replace(coefs=coefs, intercepts=intercepts), float(shares.min())
 
 
-def warn_of_constant(share: float, data: Examples | None) -> None:
+def at_most_a_constant(fit: Fit, settings: Settings, rows: Examples, n_jobs: int | None) -> tuple[Fit, float]:
+    """A fit whose models were not polished, none of them worse than the best constant; the least share left."""
+    learners = fit.learners
+    begun = Finished(learners.coefs, learners.intercepts, float(settings.radii[0]))
+    found, share = no_worse_than_a_constant(settings, rows, begun)
+    if share == 1:
+        return fit, share
+    start = Start(found.coefs, found.intercepts, learners.t0 + learners.steps)
+    learners = ParallelLearners(settings, n_jobs=n_jobs, start=start)
+    return replace(fit, learners=learners, evaluation=evaluate(settings, rows, found.coefs, found.intercepts)), share
+
+
+def smaller(chosen: float | None) -> str:
+    """The advice of a smaller radius; `chosen`: the radius, where the user gave none."""
+    return f"lower {named('radius')}" if chosen is None else f"give a {named('radius')} below the chosen {chosen:.3g}"
+
+
+def warn_of_constant(share: float, data: Examples | None, chosen: float | None) -> None:
     """Warn that a constant lost less than the model; `data`: the rows, where they are at hand but not polished."""
     if data is not None:
-        advice = ": " + remedy(data, False, [f"raise {named('passes')}"])
+        advice = ": " + remedy(data, False, [f"raise {named('passes')}"], smaller(chosen))
     else:
         advice = (
             f". Rows that come later lie far out of the first ones: raise {named('buffer')}, give rows that can be "
-            f"read again, a file or arrays, or lower {named('radius')}"
+            f"read again, a file or arrays, or {smaller(chosen)}"
         )
     warnings.warn(
         "a constant loses less than the model after its passes, on rows that were kept to judge it: the coefficients "
@@ -120,7 +139,7 @@ def warn_of_constant(share: float, data: Examples | None) -> None:
     )
 
 
-def stream_converged(training: Training) -> bool | None:
+def stream_converged(training: Training, chosen: float | None) -> bool | None:
     """Whether the gap after the passes of a stream is small, where it is known; a warning where it is not."""
     gap, loss = training.gap, None if training.scores is None else training.scores.loss
     if gap is None or loss is None:
@@ -129,21 +148,23 @@ def stream_converged(training: Training) -> bool | None:
         return True
     warnings.warn(
         f"the Frank-Wolfe gap is {gap:.2g} at a loss of {loss:.3g}, over a tenth of it: give rows that can be read "
-        f"again, a file or arrays, and raise {named('passes')}, or lower {named('radius')}",
+        f"again, a file or arrays, and raise {named('passes')}, or {smaller(chosen)}",
         ConvergenceWarning,
         stacklevel=4,
     )
     return False
 
 
-def converged(settings: Settings, data: Examples, gap: HostArray, loss: HostArray, polished: bool) -> bool:
+def converged(
+    settings: Settings, data: Examples, gap: HostArray, loss: HostArray, polished: bool, chosen: float | None
+) -> bool:
     """Whether the gaps are small enough; a warning with the remedy that fits where they are not."""
     units = loss_units(settings, data)
     missed = gap > 2 * TOL * np.abs(units) if polished else np.zeros(len(gap), bool)
     if not (missed | too_large(gap, loss, units)).any():
         return True
     worst = int(np.argmax(gap))
-    advice = remedy(data, polished, [f"raise {named('passes')}"])
+    advice = remedy(data, polished, [f"raise {named('passes')}"], smaller(chosen))
     warnings.warn(
         f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}: {advice}",
         ConvergenceWarning,

@@ -14,6 +14,8 @@ LARGEST_CONSTANT = 100.0  # of the adaptive ρ_t = c/(t + c − 2), as in estima
 TINY = 1e-300
 INTERCEPT_SPEED = 4.0
 EXPONENTIAL = (LOGISTIC, POISSON)
+FARTHEST_MARGIN = 600.0  # of the Poisson loss: its exponential is within the range of numbers
+LONGEST_ROW = 1e145  # of what a Poisson loss's row adds to the gradient: its square, too, is within that range
 LEAST_BEND = 0.01  # of ℓ'', where margins are large and it fades
 SMALLEST_SCALE = 1e-100  # of x = scale · X and d = sigma · g, before the factor is multiplied into the vector
 
@@ -84,6 +86,19 @@ def observe(s: Record, t: int, new: float, old: float, row2: float, row_g: float
 
 
 @njit(cache=True, nogil=True)
+def in_range(loss: int, margin: float) -> float:
+    """The margin, or one whose exponential is still a number: the step then leads away from such a row."""
+    return min(margin, FARTHEST_MARGIN) if loss == POISSON else margin
+
+
+@njit(cache=True, nogil=True)
+def cut(slope: float, unit: float, row2: float) -> float:
+    """A slope along a row a, or the nearest at which ‖slope · a‖² is within the range of numbers in units of g."""
+    most = LONGEST_ROW * unit / sqrt(1.0 + row2)
+    return min(max(slope, -most), most)
+
+
+@njit(cache=True, nogil=True)
 def combine(
     s: Record, t: int, loss: int, parameter: float, weight: float, target: float, here: float, before: float,
     rho: float, adaptive: bool, row2: float, row_g: float, has_intercept: bool, table: HostArray, row: int, model: int,
@@ -91,20 +106,28 @@ def combine(
     """(keep, c) from the margins at x_t and x_{t−1}.
 
     SAG where there is a table of derivatives, one a row and model: the row's entry is replaced. Otherwise Algorithm 2;
-    with an adaptive ρ the running means behind it take this step in.
+    with an adaptive ρ the running means behind it take this step in. Exponentials beyond the range of numbers are cut.
     """
     new = weight * derivative(loss, parameter, here, target)
+    if loss == POISSON:
+        new = cut(new, 1.0, row2)
     if table.shape[0] > 0:
         c = (new - table[row, model]) / table.shape[0]
         table[row, model] = new
         return 1.0, c
     old = weight * derivative(loss, parameter, before, target)
+    if loss == POISSON:
+        old = cut(old, 1.0, row2)
     if adaptive:
         rho = adaptive_rho(s, t)
         if t >= 2:
             observe(s, t, new, old, row2, row_g, has_intercept)
     keep = 1.0 - rho
-    return keep, new - keep * old
+    change = new - keep * old
+    if loss == POISSON:
+        unit = s.sigma * keep
+        change = cut(change, unit if unit >= SMALLEST_SCALE else 1.0, row2)
+    return keep, change
 
 
 @njit(cache=True, nogil=True)

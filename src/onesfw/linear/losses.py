@@ -91,6 +91,8 @@ def best_shift(
     for _ in range(MOST_ROUNDS):
         slope, bend = 0.0, 0.0
         for i in range(margins.shape[0]):
+            if weights[i] == 0.0:  # 0 · ∞ is no number
+                continue
             first, second = slope_and_bend(loss, parameter, margins[i] + b, targets[i])
             slope += weights[i] * first
             bend += weights[i] * second
@@ -100,7 +102,7 @@ def best_shift(
             above = b
         else:
             below = b
-        newton = slope / bend if bend > 0 else inf
+        newton = slope / bend if 0 < bend < inf else inf
         if below == -inf or above == inf:
             reach *= 2.0
             newton = reach if abs(newton) < reach else min(abs(newton), FAR * max(1.0, abs(b), reach))

@@ -118,7 +118,8 @@ class Rounds:
         self.profile = Profile(settings, data, model, intercept)
         origin = self.place(np.zeros(len(x)), np.zeros(data.size))
         self.at = self.place(np.array(x, np.float64), self.rows.times(np.asarray(x, np.float64)))
-        if self.set.name != "simplex" and not self.at.there.value < origin.there.value:
+        ahead = self.at.margins.any() and self.at.there.value < origin.there.value
+        if self.set.name != "simplex" and not ahead:
             self.at, self.profile.intercept = origin, origin.there.intercept
         self.gradient: HostArray | None = None
         self.working: Working | None = None
@@ -151,7 +152,8 @@ class Rounds:
         x, margins, there = self.at
         norm = self.set.norm(x)
         if norm >= (1 - 1e-9) * self.radius:
-            ahead = self.ahead(radius)
+            with np.errstate(over="ignore", invalid="ignore"):
+                ahead = self.ahead(radius)
             if ahead is None or not ahead.there.value <= there.value:
                 ahead = self.place(x * (radius / max(norm, TINY)), margins * (radius / max(norm, TINY)))
             self.at = ahead
@@ -256,6 +258,8 @@ class Rounds:
         """Newton's method on the columns worth having, as v ≥ 0 times signs."""
         filled = self.set.name == "simplex"
         chosen, signs, columns = self.worth_having(at.x, gradient, near)
+        if not len(chosen):  # at the origin with no slope: of columns of zeros
+            return at
 
         def gap_of(g: HostArray, z: HostArray) -> float:
             least = float(g.min())

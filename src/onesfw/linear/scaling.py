@@ -88,7 +88,7 @@ def unevenness(scales: HostArray, data: Examples) -> float:
 
 def chosen_scales(data: Examples, scale: Scale) -> HostArray | None:
     """What to divide columns by; None where they are left as they are."""
-    if scale is False or not data.size:
+    if not scale or not data.size:
         return None
     scales = column_scales(data)
     return scales if scale != "auto" or unevenness(scales, data) > UNEVEN else None

@@ -326,14 +326,15 @@ def run(
         return model
     settings = replace(settings, radius=ended.radius)
     training = with_training_scores(model.training, model, settings, passes)
+    chosen = ended.radius if plan.radius is None else None
     if share < 1:
-        warn_of_constant(share, data)
+        warn_of_constant(share, data, chosen)
         near: bool | None = False
     elif data is None:
-        near = stream_converged(training)
+        near = stream_converged(training, chosen)
     else:
         found = ended.evaluation or evaluate(settings, data, ended.coefs, ended.intercepts)
-        near = converged(settings, data, found.gap, found.value, plan.polish)
+        near = converged(settings, data, found.gap, found.value, plan.polish, chosen)
     model = replace(model, training=replace(training, converged=near))
     return model if test is None else tested(model, test, options)
 

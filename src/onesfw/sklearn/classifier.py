@@ -45,7 +45,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         class_weight: weights of the classes, or "balanced".
         scale: divide columns by their scales: "auto" where they differ by more than 100, True or False. The constraint
             is then on the coefficients of the scaled columns, `coef_ * scale_`; `coef_` is for the columns as they
-            came. `partial_fit` does not scale, but for what `fit` has found before it.
+            came. `partial_fit` takes the scales from its first 1,000 rows, or from `fit` before it.
         polish: solve for the optimum of the set after the passes, by Newton's method on the nonzero coefficients, until
             the gap is below tol. `partial_fit` does not polish.
         warm_start: start `fit` at the coefficients of the fit before, with its step sizes, or polish right there.
@@ -63,7 +63,8 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
 
     Warns:
         ConvergenceWarning: from `fit`, where the gap is larger than tol allows or than a tenth of the loss, with what
-            will help.
+            will help; after `partial_fit`, once, where a constant loses less than the model, or the default radius
+            holds it back near a constant.
 
     Raises:
         ValueError: from `fit` and `partial_fit`, where a parameter is out of range, X, y or the weights do not fit, or
@@ -148,13 +149,14 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         data = examples(X, places.astype(np.float64), None, self.n_features_in_, LOSSES["squared"])
         learners, model, self.radius_ = fit_trace(self, data, places, len(self.classes_))
         self._learners, self._coef, self._scales = cast(Any, learners), learners.coefs, None
-        self._intercepts, self._sample = learners.intercepts, None
+        self._intercepts, self._sample, self._first = learners.intercepts, None, None
         self.n_iter_, self.gap_, self.objective_ = model.passes, model.gap, model.value
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OneSFWClassifier:
         """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit.
 
-        Up to 5,000 rows are kept, and the coefficients are no worse on them than a constant; not after `fit`.
+        Up to 5,000 rows are kept, and the coefficients are no worse on them than a constant; not after `fit`. Where
+        `scale` is not False, the first 1,000 rows wait for one another; whoever asks before sees what they make.
 
         Args:
             X: rows.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse
@@ -21,19 +22,19 @@ from onesfw.arguments import number
 from onesfw.data.sources import check_indices
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.linear.constraints import CLASSES, CONSTRAINTS
-from onesfw.linear.convergence import gap_message
+from onesfw.linear.convergence import constant_message, gap_message
 from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS
 from onesfw.linear.examples import Examples
-from onesfw.linear.finishing import Finished, no_worse_than_a_constant
+from onesfw.linear.finishing import Finished, at_most_a_constant, no_worse_than_a_constant
+from onesfw.linear.first_rows import FirstRows
 from onesfw.linear.learner import SCHEDULES, Settings, Start
 from onesfw.linear.parallel_learners import ParallelLearners
 from onesfw.linear.radii import chosen_radius
 from onesfw.linear.scaling import chosen_scales, divided
 from onesfw.linear.stream_sample import Sample
+from onesfw.linear.stream_verdict import against_a_constant, held_back
 from onesfw.linear.training import GRADIENTS, Budget, fit_in_memory
 from onesfw.progress import ProgressBar
-
-TOLD = 1_000  # rows of a stream after which a model that a constant beats is warned of
 
 
 class LinearOneSFW(BaseEstimator):
@@ -62,6 +63,10 @@ class LinearOneSFW(BaseEstimator):
     _intercepts: np.ndarray
     _scales: np.ndarray | None
     _sample: Sample | None = None
+    _first: FirstRows | None = None
+    _blind = False  # whether a stream has the default radius
+    _told: frozenset[str] = frozenset()  # what was said of the stream: once is enough
+    _largest_loss = 0.0  # that rows of a call of `partial_fit` had
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -87,6 +92,13 @@ class LinearOneSFW(BaseEstimator):
         """`coef_` as a sparse matrix of one row a model."""
         return scipy.sparse.csr_array(np.atleast_2d(self.coef_))
 
+    @property
+    def scale_(self) -> np.ndarray | None:
+        """What the columns were divided by; None for nothing. A stream takes it from its first 1,000 rows."""
+        check_is_fitted(self)
+        self._model()
+        return self._scales
+
     def _margins(self, X: Any) -> np.ndarray:
         """⟨a, x⟩ + intercept, one column a model."""
         check_is_fitted(self)
@@ -101,20 +113,30 @@ class LinearOneSFW(BaseEstimator):
         were.
         """
         if self._coef is None:
-            learners, share = self._learners, 1.0
-            found = Finished(learners.coefs, learners.intercepts, float(learners.settings.radii[0]))
-            if self._sample is not None:
-                found, share = no_worse_than_a_constant(learners.settings, self._sample.weighted(), found)
-                if share < 1 and self._sample.seen >= TOLD:
-                    warnings.warn(
-                        f"after {self._sample.seen:,} rows of the stream a constant loses less than the model: the "
-                        f"coefficients were multiplied by {share:.2g}. Scale the columns, lower radius, or use fit "
-                        "where the rows can be kept",
-                        ConvergenceWarning,
-                        stacklevel=4,
-                    )
-            self._coef, self._intercepts = self._in_units(found.coefs), found.intercepts
-        return self._coef, self._intercepts
+            shown = self if self._first is None else deepcopy(self)._with_first_rows()
+            said = shown._finish()
+            self._coef, self._intercepts, self._scales = shown._coef, shown._intercepts, shown._scales
+            self._told = shown._told
+            for words in said:
+                warnings.warn(words, ConvergenceWarning, stacklevel=4)
+        return cast(np.ndarray, self._coef), self._intercepts
+
+    def _finish(self) -> list[str]:
+        """The coefficients of a stream so far; what is to be said of them."""
+        learners, said = self._learners, {}
+        found = Finished(learners.coefs, learners.intercepts, float(learners.settings.radii[0]))
+        if self._sample is not None:
+            settings, rows, seen, raw = learners.settings, self._sample.weighted(), self._sample.seen, found
+            found, share = no_worse_than_a_constant(settings, rows, raw)
+            if self._blind and "radius" not in self._told:
+                said["radius"] = held_back(settings, rows, raw, seen)
+            if "constant" not in self._told and not said.get("radius"):
+                said["constant"] = against_a_constant(
+                    settings, rows, found, share, seen, self._largest_loss, self._blind
+                )
+            self._told |= {kind for kind, words in said.items() if words}
+        self._coef, self._intercepts = self._in_units(found.coefs), found.intercepts
+        return [words for words in said.values() if words]
 
     def _in_units(self, coefs: np.ndarray) -> np.ndarray:
         """Coefficients of the columns as they came, where training divided them."""
@@ -153,16 +175,18 @@ class LinearOneSFW(BaseEstimator):
                 settings, rows, budget, seed, n_jobs=self.n_jobs, start=self._start(settings, scales),
                 advance=bar.advance, note=bar.note, stop=interrupted.is_set,
             )  # fmt: skip
-        self._learners, self._scales, self._sample = fit.learners, scales, None
+        share = 1.0
+        if not budget.polish:
+            fit, share = at_most_a_constant(fit, settings, rows, self.n_jobs)
+        self._learners, self._scales, self._sample, self._first = fit.learners, scales, None, None
         self._coef, self._intercepts = self._in_units(fit.learners.coefs), fit.learners.intercepts
         self.n_iter_ = fit.passes
         self.gap_ = one_or_array(fit.evaluation.gap)
         self.objective_ = one_or_array(fit.evaluation.value)
         self.radius_ = float(settings.radii[0])
-        self.scale_ = scales
         if not fit.finished:
             raise KeyboardInterrupt("interrupted; the estimator holds the model as it stands")
-        message = gap_message(fit, rows, budget)
+        message = gap_message(fit, rows, budget) if share == 1 else constant_message(share, rows, budget)
         if message is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
@@ -185,6 +209,7 @@ class LinearOneSFW(BaseEstimator):
         """Where the models start: with `warm_start`, at the coefficients of the fit before, drawn into the set."""
         if not (self.warm_start and hasattr(self, "_learners")):
             return None
+        self._with_first_rows()
         before = self._learners.settings
         if (before.models, before.n_features) != (settings.models, settings.n_features):
             raise ValueError("warm_start=True needs the features and classes of the fit before; use a new estimator")
@@ -199,18 +224,38 @@ class LinearOneSFW(BaseEstimator):
             radius = BLIND_RADIUS if self.radius is None else self.radius
             settings = self._settings(radius, classes)
             self._learners, self._scales = ParallelLearners(settings, n_jobs=self.n_jobs), None
-            self._sample = Sample(settings, 0)
+            self._sample, self._blind = Sample(settings, 0), self.radius is None
+            self._first = FirstRows(self.scale) if self.scale else None
             self.radius_ = float(self._learners.settings.radii[0])
         elif self._learners.remembers:  # after a fit with SAG, whose table is of rows that are gone
             learners = self._learners
             start = Start(learners.coefs, learners.intercepts, learners.t0 + learners.steps)
             self._learners = ParallelLearners(learners.settings, n_jobs=self.n_jobs, start=start)
         self._learners.streams = True
-        self._learners.learn_examples(divided(data, self._scales), np.arange(data.size))
-        if self._sample is not None:
-            self._sample.add(data)
+        if self._first is None:
+            self._learn_rows(data)
+        else:
+            self._first.add(data)
+            if self._first.complete:
+                self._with_first_rows()
         self._coef = None
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
+
+    def _learn_rows(self, data: Examples) -> None:
+        """A step for each row of a stream whose scales are known."""
+        rows = divided(data, self._scales)
+        totals = self._learners.learn_examples(rows, np.arange(rows.size))
+        self._largest_loss = max(self._largest_loss, float(totals.max()))
+        if self._sample is not None:
+            self._sample.add(rows)
+
+    def _with_first_rows(self) -> LinearOneSFW:
+        """This one, after it has learnt the rows that waited, by the scales that they have."""
+        if self._first is not None and self._sample is not None:
+            rows, self._scales = self._first.gathered(self._sample)
+            self._first = None
+            self._learn_rows(rows)
+        return self
 
 
 def one_or_array(numbers: np.ndarray) -> Any:

@@ -36,7 +36,7 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
         intercept_bound: it stays within ± this. None: anywhere.
         scale: divide columns by their scales: "auto" where they differ by more than 100, True or False. The constraint
             is then on the coefficients of the scaled columns, `coef_ * scale_`; `coef_` is for the columns as they
-            came. `partial_fit` does not scale, but for what `fit` has found before it.
+            came. `partial_fit` takes the scales from its first 1,000 rows, or from `fit` before it.
         polish: solve for the optimum of the set after the passes, by Newton's method on the nonzero coefficients, until
             the gap is below tol. `partial_fit` does not polish.
         warm_start: start `fit` at the coefficients of the fit before, with its step sizes, or polish right there.
@@ -53,12 +53,14 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
 
     Warns:
         ConvergenceWarning: from `fit`, where the gap is larger than tol allows or than a tenth of the loss, with what
-            will help.
+            will help; after `partial_fit`, once, where a constant loses less than the model, or the default radius
+            holds it back near a constant.
 
     Raises:
         ValueError: from `fit` and `partial_fit`, where a parameter is out of range, X, y or the weights do not fit, or
             the loss cannot take y.
-        FloatingPointError: where the loss overflows: X or y should be scaled, or the radius lowered.
+        FloatingPointError: where the loss overflows: X or y should be scaled, or the radius lowered. The exponentials
+            of the Poisson loss alone do not do that.
 
     Example:
         >>> import numpy as np
@@ -125,7 +127,8 @@ class OneSFWRegressor(RegressorMixin, LinearOneSFW):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneSFWRegressor:
         """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit.
 
-        Up to 5,000 rows are kept, and the coefficients are no worse on them than a constant; not after `fit`.
+        Up to 5,000 rows are kept, and the coefficients are no worse on them than a constant; not after `fit`. Where
+        `scale` is not False, the first 1,000 rows wait for one another; whoever asks before sees what they make.
         """
         self._validate_params()
         check_indices(X, "X")
