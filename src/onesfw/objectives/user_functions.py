@@ -41,7 +41,8 @@ def traced(function: Function, owner: str, signature: str, *args: Tree) -> Traci
     if not same_numbers(first, second):
         raise ValueError(
             f"{owner}: {signature} computes with other numbers every time it is traced, and a compiled run would "
-            "freeze them into constants: np.random does not work here, nor does the clock; use jax.random with the key, in sample"
+            "freeze them into constants: np.random does not work here, nor does the clock; use jax.random with the "
+            "key, in sample"
         )
     return first
 
