@@ -83,7 +83,7 @@ CASES = {
     "loss not scalar": (lambda: minimize(fw.FiniteSum(lambda x, row: x * row, ROWS)), ValueError, "one real number"),
     "loss integer": (lambda: minimize(fw.FiniteSum(lambda x, row: 1, ROWS)), ValueError, "one real number"),
     "value fails": (
-        lambda: minimize(fw.Expectation(lambda x, z: x @ z, lambda key: jnp.ones(7))),
+        lambda: minimize(fw.Expectation(lambda x, z: x @ z, lambda key: jnp.zeros(7))),
         ValueError,
         r"Expectation: value\(x, z\) failed",
     ),
@@ -93,12 +93,12 @@ CASES = {
         r"Expectation: sample\(key\) failed",
     ),
     "grad shape": (
-        lambda: minimize(fw.Expectation(lambda x, z: x @ z, lambda key: jnp.ones(3), grad=lambda x, z: z[:2])),
+        lambda: minimize(fw.Expectation(lambda x, z: x @ z, lambda key: jnp.zeros(3), grad=lambda x, z: z[:2])),
         ValueError,
         r"grad\(x, z\) must have the shapes of x, \(3,\), got \(2,\)",
     ),
     "hvp shape": (
-        lambda: minimize(fw.Expectation(lambda x, z: x @ z, lambda key: jnp.ones(3), hvp=lambda x, z, u: u[:1])),
+        lambda: minimize(fw.Expectation(lambda x, z: x @ z, lambda key: jnp.zeros(3), hvp=lambda x, z, u: u[:1])),
         ValueError,
         r"hvp\(x, z, u\) must have the shapes of x",
     ),
@@ -109,7 +109,7 @@ CASES = {
     ),
     # what an algorithm needs
     "no full gradient": (
-        lambda: minimize(fw.Expectation(square, lambda key: jnp.ones(3)), algorithm=fw.frank_wolfe()),
+        lambda: minimize(fw.Expectation(square, lambda key: jnp.zeros(3)), algorithm=fw.frank_wolfe()),
         TypeError,
         "frank_wolfe needs a full gradient, which objective Expectation does not offer.*FiniteSum",
     ),

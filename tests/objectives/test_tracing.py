@@ -64,6 +64,21 @@ def test_a_sample_that_ignores_its_key(wrap):
         check(fw.Expectation(square, wrap(lambda key: np.random.default_rng(0).normal(size=3))))
 
 
+CONSTANT = {
+    "ones": lambda key: jnp.ones(3),
+    "a number": lambda key: 2.0,
+    "the clock": lambda key: jnp.full(3, 1.7e9),  # in float32 it stands still from one tracing to the next
+    "a range": lambda key: jnp.arange(3.0),
+    "zeros that were captured": lambda key: jnp.asarray(np.zeros(3)),
+}
+
+
+@pytest.mark.parametrize("kind", CONSTANT)
+def test_a_sample_that_is_a_constant(kind):
+    with pytest.warns(ObjectiveWarning, match=r"does not depend on its key.* Use jax.random with the key"):
+        check(fw.Expectation(square, CONSTANT[kind]))
+
+
 def test_a_loss_that_ignores_its_row_or_sample():
     with pytest.warns(ObjectiveWarning, match="does not depend on its row.* the one row that it is given"):
         check(fw.FiniteSum(lambda x, row: jnp.mean((ROWS @ x) ** 2), ROWS))

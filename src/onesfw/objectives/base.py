@@ -18,7 +18,7 @@ class Objective(eqx.Module):
     Example:
         >>> import jax.numpy as jnp
         >>> from onesfw.objectives import Expectation, Objective
-        >>> objective = Expectation(lambda x, z: jnp.sum((x - z) ** 2), lambda key: jnp.ones(2))
+        >>> objective = Expectation(lambda x, z: jnp.sum((x - z) ** 2), lambda key: jnp.zeros(2))
         >>> isinstance(objective, Objective), sorted(objective.offers)[0]
         (True, 'samples whose distribution does not depend on x')
     """

@@ -34,8 +34,8 @@ class Expectation(Objective):
     Args:
         value: (x, z) ↦ F̃(x; z), one number; differentiated by JAX.
         sample: key ↦ z, drawn with `jax.random`. A z that does not depend on the key is an error where NumPy's or
-            other random numbers are in it, a warning where it holds captured arrays, and taken for a deterministic
-            objective on purpose where it is made of zeros, ones or other single numbers.
+            other random numbers are in it, a warning where it is any other constant, as ones or the time of day are,
+            and taken for a deterministic objective on purpose where it is made of zeros, or of nothing.
         grad: (x, z) ↦ ∇F̃(x; z), where a better formula than JAX's is known.
         hvp: (x, z, u) ↦ ∇²F̃(x; z) u, likewise.
 

@@ -80,6 +80,12 @@ class Tracing:
         """Whether arrays of numbers were captured, rather than made from single numbers as zeros and ones are."""
         return any(np.size(number) > 1 for number in numbers(self.closed))
 
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether it has numbers of its own, other than zeros."""
+        counted = any(equation.primitive.name == "iota" for equation in equations(self.closed.jaxpr))
+        return counted or any(np.any(some_of(number) != 0) for number in numbers(self.closed))
+
 
 def trace(function: Function, *args: Tree) -> Tracing:
     """Trace a function anew: JAX remembers what it traced by the function's identity."""

@@ -41,7 +41,8 @@ def traced(function: Function, owner: str, signature: str, *args: Tree) -> Traci
     if not same_numbers(first, second):
         raise ValueError(
             f"{owner}: {signature} computes with other numbers every time it is traced, and a compiled run would "
-            "freeze them into constants: np.random does not work here; use jax.random with the key, in sample"
+            "freeze them into constants: np.random does not work here, nor does the clock; use jax.random with the "
+            "key, in sample"
         )
     return first
 
@@ -54,7 +55,7 @@ def shape_of(function: Function, owner: str, signature: str, *args: Tree) -> Tre
 def sampled(function: Function, owner: str, signature: str, *args: Tree) -> tuple[Tree, bool]:
     """The shapes of z, and whether it is random: whether it depends on the key, the first of `args`.
 
-    A z that is built from zeros and ones alone is a deterministic objective on purpose, and nothing is said about it.
+    A z of zeros, or of nothing, is a deterministic objective on purpose, and nothing is said about it.
 
     Raises:
         ValueError: where z is drawn with another key than the one given.
@@ -67,10 +68,11 @@ def sampled(function: Function, owner: str, signature: str, *args: Tree) -> tupl
             f"{owner}: {signature} draws from a key of its own, so that every sample is the same; use jax.random with "
             "the key that it is given"
         )
-    if found.holds_arrays:
+    if found.holds_arrays or found.holds_numbers:
         warn(
-            f"{owner}: {signature} does not depend on its key, so that every sample is the same: np.random is frozen "
-            "into one constant by tracing. Use jax.random with the key (FiniteSum with one row, if F is deterministic)"
+            f"{owner}: {signature} does not depend on its key, so that every sample is the same: np.random and the "
+            "clock are frozen into one constant by tracing. Use jax.random with the key (FiniteSum with one row, or a "
+            "z of zeros, if F is deterministic)"
         )
     return found.shapes, False
 
