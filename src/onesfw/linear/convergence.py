@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -38,13 +38,21 @@ def warn_of_unsolved(what: str, data: Examples) -> None:
 def gap_message(fit: Fit, data: Examples, budget: Budget) -> str | None:
     """A sentence that says how large the gap is and what will make it smaller; None where it is small enough."""
     gap, loss = fit.evaluation.gap, fit.evaluation.value
-    missed = gap > fit.limits
-    if not (missed | too_large(gap, loss, fit.units)).any():
+    return gap_sentence(
+        gap, loss, fit.limits, fit.units, budget.tol, lambda: remedy(data, budget.polish, longer(budget))
+    )
+
+
+def gap_sentence(
+    gap: HostArray, loss: HostArray, limits: HostArray, units: HostArray, tol: float | None, advice: Callable[[], str]
+) -> str | None:
+    """How large the largest gap is, what was allowed, and the advice; None where all are small enough."""
+    missed = gap > limits
+    if not (missed | too_large(gap, loss, units)).any():
         return None
-    worst = int(np.argmax(gap / np.maximum(fit.limits, 1e-300)) if missed.any() else np.argmax(gap))
-    allowed = f"{named('tol')}={budget.tol:g} allows {fit.limits[worst]:.2g}" if missed.any() else "over a tenth of it"
-    advice = remedy(data, budget.polish, longer(budget))
-    return f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}, {allowed}: {advice}"
+    worst = int(np.argmax(gap / np.maximum(limits, 1e-300)) if missed.any() else np.argmax(gap))
+    allowed = f"{named('tol')}={tol:g} allows {limits[worst]:.2g}" if missed.any() else "over a tenth of it"
+    return f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}, {allowed}: {advice()}"
 
 
 def constant_message(share: float, data: Examples, budget: Budget) -> str:

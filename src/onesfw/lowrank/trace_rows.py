@@ -3,7 +3,8 @@
 W = b (A − E S) and D = c E, the estimate of the gradient: A and E are d × k, S is k × k. A step changes the rows of A
 and E where the example has entries, and k × k matrices: O(entries · k + k²), whatever d is. The oracle is a power
 iteration on DᵀD, kept up to date by rank-two changes; the vertex −τ (D v/‖D v‖) vᵀ goes into S alone. The gradient is
-SAG's (Négiar et al. 2020), which remembers one vector a row, or Algorithm 2's, which remembers none.
+SAG's (Négiar et al. 2020), which remembers one vector a row, or Algorithm 2's, which remembers none. Intercepts are
+solved for between passes, and the model is polished after them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 from numba import njit
 
-from onesfw.arguments import choose, number, whole_number
+from onesfw.arguments import choose, named, number, whole_number
 from onesfw.linear.examples import Examples
+from onesfw.linear.training import LEAST_TOL, POLISH_TOL
+from onesfw.lowrank.trace_polish import polish_factors
+from onesfw.lowrank.trace_task import Point, Task, task
 from onesfw.trees import HostArray
 
 SOFTMAX, SQUARES = 0, 1
@@ -24,6 +27,7 @@ KINDS = {"softmax": SOFTMAX, "squared": SQUARES}
 POWER = 2  # turns of the power iteration a step, from the last vector
 SMALLEST = 1e-8  # of the scales b and c, before they are multiplied in
 FEWEST_PASSES = 20
+BEFORE_POLISH = 3  # passes, by default
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -176,9 +180,12 @@ class TraceModel:
         coef: outputs × features.
         intercept: one an output.
         value: the mean loss on all rows.
-        gap: the Frank-Wolfe gap over the ball, the intercepts as they are.
+        gap: the Frank-Wolfe gap over the ball at the best intercepts: no W with any intercepts loses less by more.
         passes: that were made.
         seconds: of learning and measuring, compiling left out.
+        rounds: of the polish.
+        limit: the gap that it was to reach; infinite for none.
+        unit: the loss of the best constant.
 
     Example:
         >>> import numpy as np
@@ -193,6 +200,9 @@ class TraceModel:
     gap: float
     passes: int
     seconds: float
+    rounds: int = 0
+    limit: float = np.inf
+    unit: float = 0.0
 
     @property
     def rank(self) -> int:
@@ -211,9 +221,10 @@ def train_rows(
     passes: int | None = None,
     tol: float | None = 1e-3,
     intercept: bool = True,
+    polish: bool = True,
     key: int = 0,
 ) -> TraceModel:
-    """Learn W over the trace-norm ball, in shuffled passes.
+    """Learn W over the trace-norm ball, in shuffled passes, and polish it; never worse than the best constant.
 
     Args:
         data: the rows; their own targets are not used.
@@ -221,16 +232,19 @@ def train_rows(
         radius: of the ball.
         loss: "softmax" or "squared".
         gradient: "sag", one vector a row, or "one_sample".
-        passes: over the rows; None for 20, or as many as make 100,000 steps.
-        tol: stop when the gap is at most tol times the loss of W = 0, looked at after each pass; None for never.
-        intercept: learn one an output, outside of the norm.
+        passes: over the rows. None: 3 before a polish; without, 20, or as many as make 100,000 steps.
+        tol: stop when the gap is at most tol times the loss of the best constant, looked at after each pass. None: not
+            before the passes are over, and the polish goes to 1e-9.
+        intercept: learn one an output, outside of the norm: the best one for W, solved for after each pass.
+        polish: go on after the passes by limited-memory BFGS on factors of W, until the gap is below tol.
         key: the seed of the order.
 
     Returns:
-        The model.
+        The model: the last one, or without a polish the best of those that were measured.
 
     Raises:
         TypeError, ValueError: where an argument is wrong.
+        FloatingPointError: where the loss overflows: the rows should be scaled, or the radius lowered.
 
     Example:
         >>> import numpy as np
@@ -240,81 +254,80 @@ def train_rows(
         >>> X = rng.normal(size=(300, 6))
         >>> Y = X @ np.outer([1.0, -1, 0, 0, 0, 0], [1.0, 2.0, 3.0])
         >>> rows = examples(X, Y[:, 0], None, 6, LOSSES["squared"])
-        >>> model = train_rows(rows, Y, radius=6.0, loss="squared", passes=50)
+        >>> model = train_rows(rows, Y, radius=6.0, loss="squared")
         >>> bool(np.linalg.svd(model.coef, compute_uv=False).sum() <= 6.0 + 1e-6)
         True
     """
     choose(loss, KINDS, "loss")
     choose(gradient, ("sag", "one_sample"), "gradient")
     number(radius, "radius", 0.0, strict=True)
-    turns = -(-100_000 // data.size) if passes is None else whole_number(passes, "passes", 1)
-    turns = max(turns, FEWEST_PASSES) if passes is None else turns
-    Y = np.ascontiguousarray(targets, np.float64)
-    d, k, n = data.n_features, Y.shape[1], data.size
-    matrix = data.matrix
-    arrays = matrix.indptr, matrix.indices, np.asarray(matrix.data, np.float64)
-    A, E, S, K = np.zeros((d, k)), np.zeros((d, k)), np.zeros((k, k)), np.zeros((k, k))
-    v, state = np.full(k, k**-0.5), np.array([1.0, 1.0, 0.0, 0.0])
-    v += 0.1 * np.random.default_rng(k).standard_normal(k)
-    v /= np.linalg.norm(v)
-    shift = start_shift(Y, loss) if intercept else np.zeros(k)
-    sag = gradient == "sag"
-    alpha = np.zeros((n if sag else 0, k))
-    rng = np.random.default_rng(key)
-    limit = None if tol is None else tol * measure(np.zeros((d, k)), shift, matrix, Y, loss, radius)[0]
-    learn(*arrays, Y, np.zeros(0, np.int64), KINDS[loss], radius, 0, sag, A, E, S, K, v, shift, alpha, state)
+    turns = default_passes(data.size, polish) if passes is None else whole_number(passes, "passes", 1)
+    problem = task(data, targets, loss, radius, intercept)
+    learner = RowLearner(problem, gradient, key)
     begun = time.perf_counter()
-    done = 0
-    for done in range(1, turns + 1):
-        order = rng.permutation(n) if done == 1 or not sag else rng.integers(0, n, n)
-        learn(*arrays, Y, order, KINDS[loss], radius, (done - 1) * n, sag, A, E, S, K, v, shift, alpha, state)
-        if limit is not None or done == turns:
-            multiply_in(A, E, S, state, K)
-            if intercept:
-                shift += shift_step(A, shift, matrix, Y, loss)
-            value, gap = measure(A, shift, matrix, Y, loss, radius)
-            if limit is not None and gap <= limit:
-                break
-    return TraceModel(A.T.copy(), shift, value, gap, done, time.perf_counter() - begun)
+    constant = problem.constant()
+    least = LEAST_TOL * max(abs(constant.value), 1e-300)
+    limit = np.inf if tol is None else max(tol * constant.value, least)
+    goal = max(POLISH_TOL * constant.value, least) if tol is None else limit
+    best, rounds = constant, 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        while learner.passes < turns and (learner.passes == 0 or tol is None or best.gap > limit):
+            point = learner.turn()
+            best = point if point.value < best.value else best  # never where it is not a number
+        if polish:
+            best, rounds = polish_factors(problem, best, goal)
+    if not (np.isfinite(best.value) and np.isfinite(best.gap)):
+        raise FloatingPointError(f"the loss overflows: scale the rows, or lower {named('radius')}")
+    seconds = time.perf_counter() - begun
+    return TraceModel(
+        best.W.T / problem.unit,
+        best.shift,
+        best.value,
+        best.gap,
+        learner.passes,
+        seconds,
+        rounds,
+        limit,
+        constant.value,
+    )
 
 
-def start_shift(Y: HostArray, loss: str) -> HostArray:
-    """The best intercepts without W."""
-    mean = Y.mean(0)
-    if loss == "squared":
-        return mean
-    logs = np.log(np.maximum(mean, 1e-12))
-    return logs - logs.mean()
+def default_passes(rows: int, polish: bool) -> int:
+    """A few before a polish; without, 20, or as many as make 100,000 steps."""
+    return BEFORE_POLISH if polish else max(FEWEST_PASSES, -(-100_000 // rows))
 
 
-def residuals(
-    W: HostArray, shift: HostArray, matrix: scipy.sparse.csr_array, Y: HostArray, loss: str
-) -> tuple[HostArray, HostArray]:
-    """ℓ of each row, and ∂ℓ/∂m, rows × outputs."""
-    margins = np.asarray(matrix @ W) + shift
-    if loss == "squared":
-        rest = margins - Y
-        return 0.5 * (rest * rest).sum(1), rest
-    top = margins.max(1, keepdims=True)
-    chances = np.exp(margins - top)
-    totals = chances.sum(1, keepdims=True)
-    return (np.log(totals) + top)[:, 0] - (Y * margins).sum(1), chances / totals - Y
+class RowLearner:
+    """Passes over the rows, a step a row, and the intercepts solved for after each of them."""
 
+    def __init__(self, problem: Task, gradient: str, key: int) -> None:
+        self.problem, self.sag = problem, gradient == "sag"
+        n, d = problem.matrix.shape
+        k = problem.targets.shape[1]
+        self.A, self.E, self.S, self.K = np.zeros((d, k)), np.zeros((d, k)), np.zeros((k, k)), np.zeros((k, k))
+        v = np.full(k, k**-0.5) + 0.1 * np.random.default_rng(k).standard_normal(k)
+        self.v, self.state = v / np.linalg.norm(v), np.array([1.0, 1.0, 0.0, 0.0])
+        self.alpha = np.zeros((n if self.sag else 0, k))
+        self.shift = self.level = problem.start_shift()
+        self.rng, self.passes = np.random.default_rng(key), 0
+        self.learn(np.zeros(0, np.int64))  # compiles
 
-def shift_step(W: HostArray, shift: HostArray, matrix: scipy.sparse.csr_array, Y: HostArray, loss: str) -> HostArray:
-    """Where the intercepts go: to their best for the squared loss, by Newton's step on the diagonal for softmax."""
-    rest = residuals(W, shift, matrix, Y, loss)[1]
-    if loss == "squared":
-        return -rest.mean(0)
-    chances = rest + Y
-    return -rest.mean(0) / np.maximum((chances * (1 - chances)).mean(0), 1e-6)
+    def turn(self) -> Point:
+        """One pass, and the point it ends at."""
+        n = len(self.problem.targets)
+        again = self.sag and self.passes > 0
+        self.learn(self.rng.integers(0, n, n) if again else self.rng.permutation(n))
+        self.passes += 1
+        multiply_in(self.A, self.E, self.S, self.state, self.K)
+        point = self.problem.at(self.A.copy(), self.level)
+        self.shift, self.level = point.shift, point.level
+        return point
 
-
-def measure(
-    W: HostArray, shift: HostArray, matrix: scipy.sparse.csr_array, Y: HostArray, loss: str, radius: float
-) -> tuple[float, float]:
-    """The mean loss, and max ⟨∇F, W − V⟩ over the ball."""
-    losses, rest = residuals(W, shift, matrix, Y, loss)
-    gradient = np.asarray(matrix.T @ rest) / len(Y)
-    largest = float(np.sqrt(max(np.linalg.eigvalsh(gradient.T @ gradient)[-1], 0.0)))
-    return float(losses.mean()), float((gradient * W).sum()) + radius * largest
+    def learn(self, order: HostArray) -> None:
+        """A step for each row of the order."""
+        problem, matrix = self.problem, self.problem.matrix
+        learn(
+            matrix.indptr, matrix.indices, matrix.data, problem.targets, order, KINDS[problem.loss], problem.radius,
+            self.passes * len(problem.targets), self.sag, self.A, self.E, self.S, self.K, self.v, self.shift,
+            self.alpha, self.state,
+        )  # fmt: skip

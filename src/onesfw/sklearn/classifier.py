@@ -28,15 +28,16 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
 
     Args:
         constraint: "l1", "l2", "linf", "simplex" (x ≥ 0, Σx = radius) or "nonnegative_l1" (x ≥ 0, Σx ≤ radius);
-            "trace" for all classes in one matrix of low rank, Σσ_i ≤ radius, learnt with the softmax loss: parameters
-            that it cannot serve are refused, and its default radius is 50 a class over the rows' mean norm.
+            "trace" for all classes in one matrix of low rank, Σσ_i ≤ radius, learnt with the softmax loss and SAG in
+            one thread: parameters that it cannot serve are refused.
         radius: of the set. None: chosen among seven, by what models of four fifths of the rows lose on the others, and
-            10 in `partial_fit`, which must not look ahead. `radius_` tells.
+            10 in `partial_fit`, which must not look ahead. `radius_` tells. With "trace": that at which the gap of the
+            best constant is six times its loss, and at most 50 a class over the size of rows around their mean.
         loss: "logistic" or "squared_hinge".
         schedule: a name of `onesfw.linear.SCHEDULES`; None for "auto".
         gradient: "one_sample" (Algorithm 2 of Zhang et al. 2020) or "sag" (Négiar et al. 2020, one number a row).
-        max_iter: passes over the data before the polish. None: half a one; without polish 20, or as many as make
-            100,000 steps.
+        max_iter: passes over the data before the polish. None: half a one, three for "trace"; without polish
+            20, or as many as make 100,000 steps.
         steps: rows to learn from, instead of passes.
         tol: stop when the Frank-Wolfe gap, computed from all rows, is at most tol times the loss of the best constant
             (of 0 without an intercept). None: never before the passes are over, and the polish goes to 1e-9.
@@ -46,8 +47,8 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         scale: divide columns by their scales: "auto" where they differ by more than 100, True or False. The constraint
             is then on the coefficients of the scaled columns, `coef_ * scale_`; `coef_` is for the columns as they
             came. `partial_fit` takes the scales from its first 1,000 rows, or from `fit` before it.
-        polish: solve for the optimum of the set after the passes, by Newton's method on the nonzero coefficients, until
-            the gap is below tol. `partial_fit` does not polish.
+        polish: solve for the optimum of the set after the passes, by Newton's method on the nonzero coefficients, for
+            "trace" by limited-memory BFGS on factors, until the gap is below tol. `partial_fit` does not polish.
         warm_start: start `fit` at the coefficients of the fit before, with its step sizes, or polish right there.
         random_state: the seed of the order of the rows.
         n_jobs: threads among which the classes are divided; None for one, −1 for all cores. The model is the same
@@ -148,9 +149,10 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         places = np.searchsorted(self.classes_, y)
         data = examples(X, places.astype(np.float64), None, self.n_features_in_, LOSSES["squared"])
         learners, model, self.radius_ = fit_trace(self, data, places, len(self.classes_))
-        self._learners, self._coef, self._scales = cast(Any, learners), learners.coefs, None
+        self._learners, self._coef, self._scales = cast(Any, learners), learners.coefs, learners.scales
         self._intercepts, self._sample, self._first = learners.intercepts, None, None
-        self.n_iter_, self.gap_, self.objective_ = model.passes, model.gap, model.value
+        self.scale_, self.n_iter_ = learners.scales, model.passes + model.rounds
+        self.gap_, self.objective_ = model.gap, model.value
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OneSFWClassifier:
         """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit.

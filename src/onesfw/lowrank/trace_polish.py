@@ -1,0 +1,93 @@
+"""The optimum of a trace-norm ball by limited-memory BFGS on factors.
+
+‖W‖_* ≤ τ is W = P Qᵀ with ‖P‖² + ‖Q‖² ≤ 2τ (Srebro et al. 2004), a Euclidean ball: u ↦ √(2τ) u/‖u‖, with one slack
+entry in u, maps all of space onto it, and what is left has no constraint. The factors have as many columns as W could
+have rank, so that a second-order point is an optimum; the Frank-Wolfe gap of W tells, whatever came before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onesfw.lowrank.quasi_newton import descend
+from onesfw.lowrank.trace_task import Point, Task
+from onesfw.trees import HostArray
+
+ROUNDS = 3000  # of L-BFGS, over all starts
+STARTS = 6  # a start forgets the curvature that was seen, where no step along it lets F fall
+ROUNDING = 1e-15
+FLOOR = 1e-3  # of τ: the singular values of a start, together; zeros would stay
+SLACK = 1e-2  # of √(2τ), at least: a start on the boundary could not leave it
+
+
+class Factors:
+    """F at u, for a minimiser; it keeps the point that was looked at last."""
+
+    def __init__(self, task: Task, start: Point) -> None:
+        self.task = task
+        self.shape = d, k = start.W.shape
+        self.rank = min(d, k)
+        self.size = float(np.sqrt(2 * task.radius))
+        self.last = start
+
+    def start(self) -> HostArray:
+        """u of a point near the last one, with no singular value 0; at W = 0, a little way down the gradient."""
+        point, radius = self.last, self.task.radius
+        down = point.W if point.W.any() else -point.gradient
+        left, values, right = np.linalg.svd(down, full_matrices=False)
+        values = values if point.W.any() else 0.0 * values
+        values = np.maximum(values, FLOOR * radius / self.rank)
+        values *= min(1.0, radius / values.sum())
+        z = np.concatenate([(left * np.sqrt(values)).ravel(), (right.T * np.sqrt(values)).ravel()])
+        slack = np.sqrt(max(self.size**2 - float(z @ z), (SLACK * self.size) ** 2))
+        return np.append(z, slack) / self.size
+
+    def __call__(self, u: HostArray) -> tuple[float, HostArray]:
+        """F and its gradient in u."""
+        (d, k), r, norm = self.shape, self.rank, float(np.linalg.norm(u))
+        z = u * (self.size / norm)
+        P, Q = z[: d * r].reshape(d, r), z[d * r : -1].reshape(k, r)
+        self.last = point = self.task.at(P @ Q.T, self.last.level)
+        slope = np.concatenate([(point.gradient @ Q).ravel(), (point.gradient.T @ P).ravel(), [0.0]])
+        slope -= z * (float(z @ slope) / self.size**2)
+        slope *= self.size / norm
+        return point.value, slope
+
+
+class Search:
+    """Rounds of L-BFGS until the gap is small; the best point of those it stepped to, which only fall in F."""
+
+    def __init__(self, task: Task, start: Point, limit: float) -> None:
+        self.factors = Factors(task, start)
+        self.best, self.limit = start, limit
+        self.start, self.rounds, self.unit = start, 0, task.constant().value
+
+    def step(self) -> bool:
+        """Look at a step's end; whether the gap is small enough."""
+        point = self.factors.last
+        self.rounds += 1
+        if point.value <= self.start.value and (point.gap < self.best.gap or self.best is self.start):
+            self.best = point
+        return self.best.gap <= self.limit
+
+    def run(self, origin: Point) -> bool:
+        """One start of L-BFGS; whether it made the gap smaller."""
+        before = self.best
+        self.factors.last = origin
+        noise = ROUNDING * (self.unit + 10 * abs(origin.value))
+        descend(self.factors, self.factors.start(), noise, self.step, ROUNDS - self.rounds)
+        return self.best is not before
+
+
+def polish_factors(task: Task, start: Point, limit: float) -> tuple[Point, int]:
+    """From a point to one whose gap is at most `limit`, or the best that was found; and rounds. F never rises."""
+    search = Search(task, start, limit)
+    constant = False
+    for _ in range(STARTS):
+        if search.best.gap <= limit or search.rounds >= ROUNDS:
+            break
+        if not search.run(task.constant() if constant else search.best):
+            if constant:
+                break
+            constant = True  # steps can leave W where rounding hides every way down; W = 0 is no such place
+    return search.best, search.rounds
