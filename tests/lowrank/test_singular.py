@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
 
 from onesfw.lowrank import singular
+from onesfw.lowrank.norm_bound import upper_bound
 from onesfw.lowrank.singular import Scaled, leading
 
 
@@ -83,3 +85,25 @@ def test_a_space_that_is_exhausted_ends_the_search(dtype):
         assert found.values[0] == pytest.approx(largest, rel=1e-5)
         assert np.isfinite(found.left).all()
         assert found.error < 1e-4 * largest
+
+
+@pytest.mark.usefixtures("by_steps")
+@pytest.mark.parametrize("accuracy", [1e-2, 1e-6])
+def test_the_bound_lies_above_values_that_lie_close_together(accuracy):
+    """Ten values within 1e-4 of the largest: a Ritz value seems to have converged before it is there."""
+    rng = np.random.default_rng(0)
+    for trial in range(20):
+        dense = scipy.linalg.qr(rng.normal(size=(90, 90)))[0] * np.append(1 - 1e-4 * np.arange(10) / 10, rng.random(80))
+        ptr, cols = np.arange(0, 8101, 90), np.tile(np.arange(90, dtype=np.int32), 90)
+        operator = Scaled(ptr, cols, dense.ravel(), np.ones(90), np.ones(90))
+        bound = upper_bound(operator, np.random.default_rng(trial), accuracy=accuracy)
+        assert 1 - 1e-12 <= bound <= 1 + 1.1 * accuracy
+    early = upper_bound(operator, np.random.default_rng(0), accuracy=1e-6, enough=1.5)
+    assert 1 <= early <= 1.5
+    none = Scaled(ptr, cols, 0 * dense.ravel(), np.ones(90), np.ones(90))
+    assert upper_bound(none, np.random.default_rng(0), accuracy=1e-6) == pytest.approx(0, abs=1e-290)
+
+
+def test_a_bound_from_products_of_columns(sparse):
+    operator, dense = sparse
+    assert upper_bound(operator, np.random.default_rng(1), accuracy=1e-6) == pytest.approx(np.linalg.norm(dense, 2))

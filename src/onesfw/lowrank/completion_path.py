@@ -33,7 +33,7 @@ class CompletionPath(Shown):
         held_out: entries that were measured on.
         radii: of the models, rising; the path ends early where larger radii only lose.
         value: F of each model.
-        gap: its Frank-Wolfe gap, estimated where it is far above the tolerance.
+        gap: its Frank-Wolfe gap, as it is estimated on the way.
         rank: of each model.
         max_rank: its limit, infinite without one.
         validation_loss: the mean loss on the other entries.

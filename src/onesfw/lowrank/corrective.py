@@ -32,6 +32,7 @@ from onesfw.lowrank.entry_kernels import (
     towards,
 )
 from onesfw.lowrank.factors import balance, padded
+from onesfw.lowrank.norm_bound import upper_bound
 from onesfw.lowrank.observed import Observed
 from onesfw.lowrank.singular import Scaled, Triples, leading
 from onesfw.lowrank.step_search import Polynomial, room, search
@@ -86,7 +87,7 @@ class Limits:
         max_rank: of X.
         rounds: of atoms, at most.
         stop: asked after each step.
-        prove: whether a gap far above its goal is proven too, and not only estimated.
+        prove: whether the gap is proven at the end, and not only estimated.
     """
 
     gap_tol: float = 1e-3
@@ -164,20 +165,22 @@ def fit(
         point, atoms = certified(data, point, slope, stage.start, goal, rng)
         report(point)
         stuck = gain < 1e-3 * goal
-        if point.gap <= goal:
-            why = "gap"
-        elif why is None and limits.stop():
+        reached = point.gap <= goal
+        if why is None and limits.stop():
             why = "stopped"
         elif why is None and stuck and stage.drop < 1e-9:
             why = "stuck"
+        if limits.prove and (reached or why is not None):
+            level = max(goal, ERROR * point.gap)  # a large gap need not be known better
+            point = proven(data, point, level, np.random.default_rng([key, point.rounds, 1]))
+        if point.gap <= goal:
+            why = "gap"
         if why is not None:
-            if not atoms.proven and limits.prove:
-                level = max(goal, ERROR * point.gap)  # a large gap need not be known better
-                point, _ = certified(data, point, slope, atoms.start, level, rng, hurry=False)
             return point, why
         drop = stage.drop * (0.1 if stuck else 1.0)  # the new atoms were dropped again
         grown = point if settled else grow(data, point, atoms, cap)  # corrected all the way, before atoms are let in
-        stage = Stage(grown, atoms.start, point.value, drop)
+        start = None if reached else atoms.start  # what the proof found was hidden by the warm start
+        stage = Stage(grown, start, point.value, drop)
         keep(stage)
 
 
@@ -247,7 +250,7 @@ def with_one_more(data: Observed, point: Point, key: int) -> Point:
 
 def measured(data: Observed, point: Point) -> tuple[Point, HostArray]:
     """A point with its value and its multiplier, and the loss's slope at each entry."""
-    g = np.empty_like(data.y)
+    g = np.empty(data.n, point.P.dtype)
     total, along = slopes(*data.head, point.P, point.Q, point.bu, point.bi, g)
     return replace(
         point, value=(total + penalty(data, point)) / data.n, multiplier=-along / point.radius / data.n, gap=np.inf
@@ -255,37 +258,56 @@ def measured(data: Observed, point: Point) -> tuple[Point, HostArray]:
 
 
 def certified(
-    data: Observed,
-    point: Point,
-    g: HostArray,
-    start: HostArray | None,
-    goal: float,
-    rng: np.random.Generator,
-    hurry: bool = True,
+    data: Observed, point: Point, g: HostArray, start: HostArray | None, goal: float, rng: np.random.Generator
 ) -> tuple[Point, Triples]:
-    """The Frank-Wolfe gap of a balanced point whose slopes are g, and the leading atoms of its gradient.
+    """The Frank-Wolfe gap of a balanced point whose slopes are g, as it seems, and the leading atoms of its gradient.
 
-    The gap is max ⟨∇F, X − V⟩ over the ball, with σ_1 taken as large as its error allows, and what the biases could
-    gain at most: F is strongly convex in them. In a hurry, a gap that is far above its goal is not proven to be no
-    larger.
+    σ_1 is taken as large as its estimated error allows; a gap that is far above its goal is not known so well.
     """
     level = point.multiplier * data.n
-    along = -level * point.radius
-    accuracy = float(np.clip(ERROR * goal * data.n / max(abs(along), 1e-300), 1e-9, 1e-2))
     atoms = leading(
         scaled(data, g), max(FEWEST_ATOMS, point.rank), rng,
-        accuracy=accuracy, start=start, above=max(level, 0.0),
-        enough=max(level, 0.0) + FAR * goal * data.n / point.radius if hurry else np.inf, dtype=data.y.dtype,
+        accuracy=needed(data, point, goal), start=start, above=max(level, 0.0),
+        enough=max(level, 0.0) + FAR * goal * data.n / point.radius, dtype=data.y.dtype,
     )  # fmt: skip
-    gap = (along + point.radius * (float(atoms.values[0]) + atoms.error)) / data.n
-    if data.ridge[0]:
-        gu, gi = np.empty(len(point.bu)), np.empty(len(point.bi))
-        times(data.ptr, data.cols, g, np.ones(len(point.bi)), gu)
-        times_transposed(data.ptr, data.cols, g, np.ones(len(point.bu)), gi)
-        gu += data.ridge[0] * point.bu
-        gi += data.ridge[1] * point.bi
-        gap += (float(gu @ gu) / data.ridge[0] + float(gi @ gi) / data.ridge[1]) / (2 * data.n)
-    return replace(point, gap=min(gap, point.value - data.floor)), atoms  # no predictions could gain more
+    return with_gap(data, point, float(atoms.values[0]) + atoms.error, bias_gain(data, point, g)), atoms
+
+
+def proven(data: Observed, point: Point, goal: float, rng: np.random.Generator) -> Point:
+    """A point with its value and its Frank-Wolfe gap in double precision, and a bound in the place of σ_1.
+
+    The bound is no sharper than the goal asks for; it fails with probability `norm_bound.CHANCE`.
+    """
+    wide = replace(point, P=point.P.astype(np.float64), Q=point.Q.astype(np.float64))
+    wide, g = measured(data, wide)
+    biases = bias_gain(data, wide, g)
+    enough = wide.multiplier * data.n + (goal - biases) * data.n / point.radius
+    sigma = upper_bound(scaled(data, g), rng, accuracy=needed(data, wide, goal), enough=enough)
+    return replace(with_gap(data, wide, sigma, biases), P=point.P, Q=point.Q)
+
+
+def needed(data: Observed, point: Point, goal: float) -> float:
+    """The relative accuracy of σ_1 that a goal asks for."""
+    along = abs(point.multiplier) * point.radius
+    return float(np.clip(ERROR * goal / max(along, 1e-300), 1e-9, 1e-2))
+
+
+def with_gap(data: Observed, point: Point, sigma: float, biases: float) -> Point:
+    """max ⟨∇F, X − V⟩ over the ball and what the biases could gain; no predictions could gain more than the value."""
+    gap = point.radius * (sigma / data.n - point.multiplier) + biases
+    return replace(point, gap=max(min(gap, point.value - data.floor), 0.0))
+
+
+def bias_gain(data: Observed, point: Point, g: HostArray) -> float:
+    """What the biases could gain at most: F is strongly convex in them."""
+    if not data.ridge[0]:
+        return 0.0
+    gu, gi = np.empty(len(point.bu)), np.empty(len(point.bi))
+    times(data.ptr, data.cols, g, np.ones(len(point.bi)), gu)
+    times_transposed(data.ptr, data.cols, g, np.ones(len(point.bu)), gi)
+    gu += data.ridge[0] * point.bu
+    gi += data.ridge[1] * point.bi
+    return (float(gu @ gu) / data.ridge[0] + float(gi @ gi) / data.ridge[1]) / (2 * data.n)
 
 
 class Scale(NamedTuple):
