@@ -151,8 +151,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         learners, model, self.radius_ = fit_trace(self, data, places, len(self.classes_))
         self._learners, self._coef, self._scales = cast(Any, learners), learners.coefs, learners.scales
         self._intercepts, self._sample, self._first = learners.intercepts, None, None
-        self.scale_, self.n_iter_ = learners.scales, model.passes + model.rounds
-        self.gap_, self.objective_ = model.gap, model.value
+        self.n_iter_, self.gap_, self.objective_ = model.passes + model.rounds, model.gap, model.value
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OneSFWClassifier:
         """Learn each row once, in order. However a stream is cut into calls, the model is the same bit for bit.
