@@ -99,18 +99,21 @@ def test_a_program_of_broken_runs_ends(tmp_path):
         assert ended.failed_step.tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("vmapped", [False, True])
-def test_a_set_whose_run_overflows_costs_the_others_nothing_and_is_not_the_best(monkeypatch, vmapped):
+@pytest.mark.parametrize("how", ["in turn", "vmap", "kernel"])
+def test_a_set_whose_run_overflows_costs_the_others_nothing_and_is_not_the_best(monkeypatch, how):
     rows = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
     objective = fw.FiniteSum(lambda x, row: jnp.exp(jnp.exp(row @ x)), rows)
     balls = [fw.sets.L1Ball(radius, shape=3) for radius in (0.1, 0.5, 90.0)]
-    options = {"steps": 400, "algorithm": fw.one_sfw(schedule="paper")}
+    options = {"steps": 60, "algorithm": fw.one_sfw(schedule="paper")}
     apart = fw.sweep(objective, balls, **options)
     monkeypatch.setattr(sweeps, "apart", sweeps.together)
-    if vmapped:
+    if how == "vmap":
         under_vmap(monkeypatch)
+    if how == "kernel":
+        monkeypatch.setenv("ONESFW_KERNEL", "persistent")
     together = fw.sweep(objective, balls, **options)
+    assert together.kernel == ("persistent" if how == "kernel" else "xla")
     assert [tuple(fw.Status)[place] for place in together.status.ravel()] == [DONE, DONE, BROKE]
     assert together.steps.ravel().tolist() == apart.steps.ravel().tolist()
-    np.testing.assert_allclose(together.x, apart.x, atol=1e-5 if vmapped else 0)
+    np.testing.assert_allclose(together.x, apart.x, atol=0 if how == "in turn" else 1e-5)
     assert together.best().number == apart.best().number < 2

@@ -12,7 +12,7 @@ import pytest
 
 import onesfw as fw
 from onesfw.engine import jobs
-from onesfw.engine.interrupts import catch_interrupt, keep_interrupts
+from onesfw.engine.interrupts import catch_interrupt, cut_short, keep_interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +106,21 @@ def test_the_second_interrupt_raises_even_in_the_collector(in_collector):
 
     with pytest.raises(KeyboardInterrupt):
         work()
+
+
+def test_the_second_interrupt_raises_after_a_wait_that_was_cut_short():
+    def work():
+        with catch_interrupt() as wished:
+            with cut_short(wished):
+                os.kill(os.getpid(), signal.SIGINT)
+                wait()
+            assert wished.is_set()
+            os.kill(os.getpid(), signal.SIGINT)
+            wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_other_errors_in_the_collector_are_reported_as_before(monkeypatch):

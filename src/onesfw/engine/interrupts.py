@@ -68,7 +68,8 @@ def cut_short(wished: threading.Event) -> Iterator[None]:
         if not wished.is_set():
             raise
     finally:
-        signal.signal(signal.SIGINT, before)
+        if not wished.is_set():  # afterwards a second Ctrl-C raises
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
