@@ -11,6 +11,7 @@ from sklearn.model_selection import cross_val_score
 
 from onesfw.linear import LOSSES, examples
 from onesfw.lowrank import train_rows
+from onesfw.lowrank.trace_task import task
 from onesfw.sklearn import OneSFWClassifier
 
 
@@ -210,3 +211,15 @@ def test_what_it_cannot_serve_is_refused():
         OneSFWClassifier("trace").fit(X, y, np.ones(len(y)))
     with pytest.raises(ValueError, match="partial_fit goes without"):
         OneSFWClassifier("trace").partial_fit(X, y, classes=[0, 1, 2])
+
+
+@pytest.mark.parametrize("size", [1.0, 40.0, 1000.0])
+def test_the_best_intercepts_for_margins_where_all_chances_are_0_or_1(size):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 1)), rng.integers(0, 3, 300)
+    problem = task(examples(X, y, None, 1, LOSSES["squared"]), np.eye(3)[y], "softmax", 1.0, True)
+    margins = size * rng.normal(size=(300, 3)) * np.array([1.0, 2.0, 0.1])
+    for start in ([0.0, 0.0, 0.0], [30 * size, -30 * size, 0.0]):
+        found = problem.settle(margins, np.array(start))
+        assert np.abs(found.rest.mean(0)).max() < 1e-6
+        assert found.value <= problem.settle(margins, np.zeros(3)).value + 1e-9 * size

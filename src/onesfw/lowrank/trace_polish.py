@@ -13,9 +13,8 @@ from onesfw.lowrank.quasi_newton import descend
 from onesfw.lowrank.trace_task import Point, Task
 from onesfw.trees import HostArray
 
-ROUNDS = 3000  # of L-BFGS, over all starts
-STARTS = 6  # a start forgets the curvature that was seen, where no step along it lets F fall
-ROUNDING = 1e-15
+ROUNDS = 3000  # of L-BFGS
+ROUNDING = 1e-15  # of the losses: what the line search takes for noise
 FLOOR = 1e-3  # of τ: the singular values of a start, together; zeros would stay
 SLACK = 1e-2  # of √(2τ), at least: a start on the boundary could not leave it
 
@@ -60,7 +59,7 @@ class Search:
     def __init__(self, task: Task, start: Point, limit: float) -> None:
         self.factors = Factors(task, start)
         self.best, self.limit = start, limit
-        self.start, self.rounds, self.unit = start, 0, task.constant().value
+        self.start, self.rounds = start, 0
 
     def step(self) -> bool:
         """Look at a step's end; whether the gap is small enough."""
@@ -70,24 +69,11 @@ class Search:
             self.best = point
         return self.best.gap <= self.limit
 
-    def run(self, origin: Point) -> bool:
-        """One start of L-BFGS; whether it made the gap smaller."""
-        before = self.best
-        self.factors.last = origin
-        noise = ROUNDING * (self.unit + 10 * abs(origin.value))
-        descend(self.factors, self.factors.start(), noise, self.step, ROUNDS - self.rounds)
-        return self.best is not before
-
 
 def polish_factors(task: Task, start: Point, limit: float) -> tuple[Point, int]:
     """From a point to one whose gap is at most `limit`, or the best that was found; and rounds. F never rises."""
     search = Search(task, start, limit)
-    constant = False
-    for _ in range(STARTS):
-        if search.best.gap <= limit or search.rounds >= ROUNDS:
-            break
-        if not search.run(task.constant() if constant else search.best):
-            if constant:
-                break
-            constant = True  # steps can leave W where rounding hides every way down; W = 0 is no such place
+    if start.gap > limit:
+        noise = ROUNDING * (task.constant().value + 10 * abs(start.value))
+        descend(search.factors, search.factors.start(), noise, search.step, ROUNDS)
     return search.best, search.rounds

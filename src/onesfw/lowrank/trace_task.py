@@ -20,6 +20,8 @@ HALVINGS = 40
 SETTLED = 1e-13  # |∂F/∂b|, a difference of frequencies
 MARGIN = 50.0  # the best intercepts lie no farther apart than the margins do, and this
 RIDGE = 1e-9  # of the curvature's mean: chances of 0 and 1 leave none
+FAR = 0.1  # |∂F/∂b| from which those of W = 0 may be a better start
+FLAT = 1e-14  # the mean of p(1 − p), below which there is no curvature to go by
 ROUNDING = 1e-14
 SUFFICIENT = 1e-4  # of the fall that the slope promises
 
@@ -98,6 +100,10 @@ class Task:
                 shift, rest = shift - mean, rest - mean
             return Settled(shift, float(0.5 * (rest * rest).sum() / len(rest)), rest)
         value, chances = softmax_loss(margins + shift, self.targets)
+        if self.intercept and np.abs(chances.mean(0) - self.targets.mean(0)).max() > FAR:
+            loss, others = softmax_loss(margins + self.start_shift(), self.targets)
+            if loss < value:
+                shift, value, chances = self.start_shift(), loss, others
         reach = float(np.ptp(margins)) + MARGIN
         for _ in range(NEWTON_STEPS if self.intercept else 0):
             slope = chances.mean(0) - self.targets.mean(0)
@@ -117,7 +123,8 @@ class Task:
         for _ in range(HALVINGS):
             there = shift + share * direction
             loss, chances = softmax_loss(margins + there, self.targets)
-            unseen = -fall <= ROUNDING * max(1.0, abs(value))  # so near that the loss cannot tell
+            noise = ROUNDING * max(1.0, abs(value))
+            unseen = -fall <= noise and loss <= value + noise  # so near that the loss cannot tell
             if unseen or (loss <= value + SUFFICIENT * share * fall and loss < value):
                 return there, loss, chances
             share /= 2
@@ -151,7 +158,9 @@ def newton_direction(chances: HostArray, slope: HostArray, reach: float) -> Host
     """−H⁻¹ slope in the differences of the intercepts, no longer than `reach`; all moved alike change nothing."""
     k = len(slope)
     H = np.diag(chances.mean(0)) - chances.T @ chances / len(chances)
-    mean = max(float(np.trace(H)) / k, 1e-15)
+    mean = float(np.trace(H)) / k
+    if mean < FLAT:  # all chances are 0 or 1
+        return -slope * (reach / max(float(np.abs(slope).max()), 1e-300))
     direction = -np.linalg.solve(H + RIDGE * mean * np.eye(k) + mean / k, slope)
     direction -= direction.mean()
     return direction * min(1.0, reach / max(float(np.abs(direction).max()), 1e-300))
