@@ -330,3 +330,14 @@ def test_numbers_that_grow_beyond_all_bounds_are_an_error(radius, loss):
     values = {"squared": values, "logistic": np.sign(values), "poisson": np.round(np.abs(values))}[loss]
     with pytest.raises(FloatingPointError, match=r"beyond all bounds.*lower radius"):
         complete(np.arange(40) % 8, np.arange(40) // 8, values, (8, 5), radius=radius, loss=loss)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_a_large_offset_is_no_loss_of_precision(loss):
+    rows, cols, values = planted()
+    near, far = (complete(rows, cols, values + offset, radius=0.5, loss=loss) for offset in (0.0, 1.7e9))
+    assert far.rank == near.rank > 0
+    assert far.value == pytest.approx(near.value, rel=1e-3)
+    predicted = far.predict(rows, cols, clip=False) - 1.7e9
+    assert np.allclose(predicted, near.predict(rows, cols, clip=False), atol=1e-2)
+    assert far.bounds == (1.7e9 + values.min(), 1.7e9 + values.max())

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from onesfw.sklearn import MatrixCompletion
+from onesfw.sklearn import MatrixCompletion, completion_estimator
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +133,25 @@ def test_parameters_are_checked():
         MatrixCompletion(radius="best").fit([[0, 0]], [1.0])
     with pytest.raises(NotFittedError):
         MatrixCompletion().predict([[0, 0]])
+
+
+@pytest.mark.parametrize("stream", ["corrected", "one_sfw"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, FloatingPointError])
+def test_a_step_that_fails_leaves_all_as_it_was(monkeypatch, stream, error):
+    """Labels without rows of the factors were read beyond their end."""
+    X = np.column_stack([np.arange(40) % 8, np.arange(40) // 8])
+    model = MatrixCompletion(radius=1.0, stream=stream, random_state=0).fit(X, np.arange(40.0) % 7)
+    before = model.predict([[3, 2], [1, 1]])
+
+    def failing(*given, **more):
+        raise error
+
+    with monkeypatch.context() as broken:
+        broken.setattr(completion_estimator, "refined", failing)
+        broken.setattr(completion_estimator.EntryStream, "step", failing)
+        with pytest.raises(error):
+            model.partial_fit([[1000, 2000], [1, 2]], [1.0, 2.0])
+    assert np.array_equal(model.predict([[3, 2], [1, 1]]), before)
+    assert model.predict([[1000, 2000]])[0] == model.predict([["a", "b"]])[0]
+    assert len(model.users_) == model.model_.shape[0]
+    assert 1000 in model.partial_fit([[1000, 2000]], [1.0]).users_

@@ -177,7 +177,7 @@ def as_model(
     """A certified point as what users are given."""
     return LowRank(
         point.P, point.Q, point.bu, point.bi, data.mean, plan.loss, point.radius, point.s, point.value, point.gap,
-        status, (float(data.y.min()), float(data.y.max())), plan.delta, plan.weighted, data.n, point.steps,
+        status, data.bounds, plan.delta, plan.weighted, data.n, point.steps,
         point.rounds, seconds, path, ridge=data.ridge,
         max_rank=None if most >= NO_LIMIT else most,
     )  # fmt: skip
@@ -367,7 +367,7 @@ def refined(
     )  # fmt: skip
     limits = Limits(gap_tol, NO_LIMIT if model.max_rank is None else model.max_rank, rounds)
     point, why = fit(data, model.radius, limits, key, stage=Stage(point))
-    low, high = float(data.y.min()), float(data.y.max())
+    low, high = data.bounds
     return replace(
         model, P=point.P, Q=point.Q, row_bias=point.bu, col_bias=point.bi, s=point.s, value=point.value, gap=point.gap,
         status=why, bounds=(min(low, model.bounds[0]), max(high, model.bounds[1])), entries=data.n,

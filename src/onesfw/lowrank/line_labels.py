@@ -36,6 +36,10 @@ class LineLabels:
         codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in distinct), np.int32, len(distinct))
         return codes[places]
 
+    def copy(self) -> LineLabels:
+        """Others, that learn for themselves."""
+        return LineLabels(self.numbers)
+
     def find(self, column: HostArray) -> HostArray:
         """The numbers of a column of labels; −1 for those that are not known."""
         distinct, places = parted(column)

@@ -16,15 +16,18 @@ from math import exp, log, log1p, pi, sqrt
 
 import numpy as np
 from numba import njit
+from scipy.linalg import eigvalsh_tridiagonal
 
-from onesfw.lowrank.singular import SHARE, TINY, Scaled, bidiagonal_triples
+from onesfw.lowrank.singular import Scaled
 from onesfw.trees import HostArray
 
 CHANCE = 1e-6  # of a bound that does not hold
-FIRST_LOOK = 12  # steps until the first look; then after an eighth more each
+FIRST_LOOK, SHARE = 16, 10  # steps until the first look; then after a tenth more each
 MOST_STEPS = 1_000
 BLOCK = 64  # vectors that are made room for at once
-EXHAUSTED = 1e-13  # of the largest coefficient: nothing is left but rounding
+PERIOD = 5  # steps, in the first two of which vectors are made orthogonal to all: √ε of that is enough (Simon 1984)
+EXHAUSTED = 1e-12  # of the largest coefficient: nothing is left but rounding
+SMALL = 1e-3  # of the coefficient beside it: much was taken away
 ROUNDING = 1e-12  # of the bound, relative
 COLUMNS_WORTH = 10  # vectors: products of columns are taken where they cost no more than steps for so many
 
@@ -43,50 +46,56 @@ def upper_bound(operator: Scaled, rng: np.random.Generator, *, accuracy: float, 
     most = min(MOST_STEPS, short)
     v = rng.standard_normal(short)
     v /= np.linalg.norm(v)
-    basis = np.empty((min(BLOCK, most), short))
-    x, w, y = np.empty(long), np.zeros(long), np.empty(short)
+    basis: list[HostArray] = []
+    x, y, before = np.empty(long), np.empty(short), np.zeros(short)
     diagonal: list[float] = []
     beside: list[float] = []
-    look, beta = FIRST_LOOK, 0.0
+    look, beta, done = FIRST_LOOK, 0.0, 0
     while True:
-        done = len(diagonal)
-        if done == len(basis):
-            basis = np.vstack([basis, np.empty((min(BLOCK, most - done), short))])
-        basis[done] = v
+        if done % BLOCK == 0:
+            basis.append(np.empty((min(BLOCK, most - done), short)))
+        basis[-1][done % BLOCK] = v
         operator.forward(v, x)
-        x -= beta * w
-        alpha = float(np.linalg.norm(x))
-        x, w = w, x
-        w /= max(alpha, TINY)
-        operator.back(w, y)
+        operator.back(x, y)
+        done += 1
+        y -= beta * before
+        alpha = float(y @ v)
         y -= alpha * v
-        beta = float(np.linalg.norm(y))
-        for _ in range(2):
-            y -= basis[: done + 1].T @ (basis[: done + 1] @ y)
-            size, beta = beta, float(np.linalg.norm(y))
-            if beta > 0.7 * size:  # little was left to take away
-                break
+        beta = sqrt(y @ y)
+        if done % PERIOD < 2 or beta < SMALL * alpha:
+            beta = orthogonal(y, basis, done, beta)
         diagonal.append(alpha)
         beside.append(beta)
-        ended = min(alpha, beta) <= EXHAUSTED * max(diagonal)
-        if ended or done + 1 in (look, most):
-            look = done + 1 + max(1, (done + 1) // SHARE)
-            ritz = float(bidiagonal_triples(diagonal, beside, 1)[0][0])
-            if ended or done + 1 == short:
-                return ritz * (1 + short * EXHAUSTED)
-            bound = (1 + ROUNDING) * christoffel_root(np.array(diagonal), np.array(beside), ritz, level)
-            if bound <= max(enough, ritz * (1 + accuracy)) or done + 1 == most:
-                return bound
-        v = y / beta
+        ended = beta <= EXHAUSTED * max(diagonal) or done == short
+        if ended or done in (look, most):
+            look = done + max(1, done // SHARE)
+            a, b, places = np.array(diagonal), np.array(beside), (done - 1, done - 1)
+            ritz = max(float(eigvalsh_tridiagonal(a, b[:-1], "i", places)[0]), 0.0)
+            if ended:
+                return sqrt(ritz) * (1 + ROUNDING)
+            if done == most or growth(a, b, max(enough, sqrt(ritz) * (1 + accuracy)) ** 2) >= level:
+                return sqrt(christoffel_root(a, b, ritz, level)) * (1 + ROUNDING)
+        before, v = v, y / beta
+
+
+def orthogonal(y: HostArray, basis: list[HostArray], done: int, size: float) -> float:
+    """Take from y, of that size, what lies along the first vectors of the basis; the size that is left."""
+    for _ in range(2):
+        for place, block in enumerate(basis):
+            part = block[: done - place * BLOCK]
+            y -= part.T @ (part @ y)
+        before, size = size, sqrt(y @ y)
+        if size > 0.7 * before:  # little was left to take away
+            break
+    return size
 
 
 @njit(cache=True, nogil=True)
 def christoffel_root(diagonal: HostArray, beside: HostArray, ritz: float, level: float) -> float:
-    """The σ above the Ritz value at which log Σ p_j(σ²)² / 2 reaches the level, from above."""
-    low, step = 0.0, 1e-12
-    while growth(diagonal, beside, ritz * (1.0 + step)) < level and step < 1e12:
-        low, step = step, 2.0 * step
-    high = step
+    """The square above that of the Ritz value at which log Σ p_j² / 2 reaches the level, from above."""
+    low, high = 0.0, 1e-12
+    while growth(diagonal, beside, ritz * (1.0 + high)) < level and high < 1e12:
+        low, high = high, 2.0 * high
     for _ in range(20):
         middle = 0.5 * (low + high)
         if growth(diagonal, beside, ritz * (1.0 + middle)) < level:
@@ -97,15 +106,12 @@ def christoffel_root(diagonal: HostArray, beside: HostArray, ritz: float, level:
 
 
 @njit(cache=True, nogil=True)
-def growth(diagonal: HostArray, beside: HostArray, sigma: float) -> float:
-    """log Σ p_j(σ²)² / 2 for σ above every Ritz value, where all p_j are positive."""
-    square, before, height, total = sigma * sigma, 0.0, 0.0, 0.0
+def growth(diagonal: HostArray, beside: HostArray, square: float) -> float:
+    """log Σ p_j² / 2 at a square above every Ritz value's, where all p_j are positive."""
+    ratio, height, total = 1.0, 0.0, 0.0
     for j in range(len(diagonal)):
-        rest = square - diagonal[j] ** 2
-        if j:
-            rest -= beside[j - 1] ** 2 + diagonal[j - 1] * beside[j - 1] * before
-        ratio = max(rest, 1e-300) / max(diagonal[j] * beside[j], 1e-300)  # p_{j+1}/p_j
-        before = 1.0 / ratio
+        rest = square - diagonal[j] - (beside[j - 1] / ratio if j else 0.0)
+        ratio = max(rest, 1e-300) / max(beside[j], 1e-300)  # p_{j+1}/p_j
         height += log(ratio)
         top = max(total, 2.0 * height)
         total = top + log1p(exp(min(total, 2.0 * height) - top))

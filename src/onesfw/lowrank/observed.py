@@ -150,6 +150,10 @@ class Observed:
     q: HostArray
     row_counts: HostArray
     col_counts: HostArray
+    offset: float = 0.0
+    """What was taken off the values before they were rounded: y + offset are the values, nearly."""
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+    """The least and the largest value."""
 
     @property
     def n(self) -> int:
@@ -159,7 +163,7 @@ class Observed:
     @property
     def head(self) -> tuple[HostArray, HostArray, HostArray, int, float, float]:
         """The arguments that every kernel begins with."""
-        return self.ptr, self.cols, self.y, self.loss.code, self.delta, self.mean
+        return self.ptr, self.cols, self.y, self.loss.code, self.delta, self.mean - self.offset
 
     @cached_property
     def null(self) -> tuple[HostArray, HostArray, float]:
@@ -206,19 +210,49 @@ def observe(
     counts(given.rows, given.cols, m, width, ptr)
     cols: HostArray = np.empty(len(given), np.int32)
     y: HostArray = np.empty(len(given), dtype)
-    place(given.rows, given.cols, given.values.astype(dtype, copy=False), m, width, ptr[:-1].copy(), cols, y)
+    values, offset = centred(given.values, loss, mean, ridge, dtype)
+    place(given.rows, given.cols, values, m, width, ptr[:-1].copy(), cols, y)
+    del values
     kept = merge(ptr, cols, y)
     if kept < len(given):
         cols, y = cols[:kept].copy(), y[:kept].copy()
         if function.classifies and not np.isin(y, (-1, 1)).all():
             raise ValueError(f"{named('values')} holds an entry with both signs; keep one of them")
     if mean is None:
-        mean = 0.0 if ridge == NO_BIASES else central(function, delta, y)
+        mean = 0.0 if ridge == NO_BIASES else offset + central(function, delta, y)
     row_counts = np.diff(ptr).reshape(-1, m).sum(0).astype(np.float64)
     col_counts = np.bincount(cols, minlength=n).astype(np.float64)
     p, q = norm_weights(row_counts, col_counts, weighted)
-    found = Observed(ptr, cols, y, given.shape, function, delta, mean, ridge or NO_BIASES, p, q, row_counts, col_counts)
+    bounds = (float(given.values.min()), float(given.values.max()))
+    found = Observed(
+        ptr,
+        cols,
+        y,
+        given.shape,
+        function,
+        delta,
+        mean,
+        ridge or NO_BIASES,
+        p,
+        q,
+        row_counts,
+        col_counts,
+        offset,
+        bounds,
+    )
     return replace(found, ridge=estimated_ridge(found)) if ridge is None else found
+
+
+def centred(
+    values: HostArray, loss: str, mean: float | None, ridge: Ridge | None, dtype: type
+) -> tuple[HostArray, float]:
+    """Values that a mean predicts, without it: single precision would round what is left beside a large one."""
+    if loss not in ("squared", "huber") or (mean is None and ridge == NO_BIASES):
+        return values.astype(dtype, copy=False), 0.0
+    offset = float(np.mean(values, dtype=np.float64)) if mean is None else mean
+    rest: HostArray = np.empty(len(values), dtype)
+    np.subtract(values, offset, out=rest, dtype=np.float64, casting="same_kind")
+    return rest, offset
 
 
 def norm_weights(row_counts: HostArray, col_counts: HostArray, weighted: bool) -> tuple[HostArray, HostArray]:

@@ -198,7 +198,7 @@ class Judge:
 
     def __init__(self, data: Observed, held: Triplets) -> None:
         self.data, self.held = data, held
-        self.bounds = (float(data.y.min()), float(data.y.max()))
+        self.bounds = data.bounds
         self.targets = held.values.astype(np.float64)
 
     def losses(self, point: Point) -> HostArray:

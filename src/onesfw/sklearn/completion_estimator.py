@@ -20,6 +20,9 @@ from onesfw.lowrank.line_labels import LineLabels
 from onesfw.lowrank.low_rank import LowRank
 from onesfw.lowrank.observed import ENTRY_LOSSES, NO_BIASES, Triplets, check_values, checked_ridge
 
+Labels = tuple[LineLabels, LineLabels]
+"""Of users and of items."""
+
 POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
@@ -126,15 +129,13 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         for name in ("_users", "_items", "_kept", "_stream", "model_"):
             if hasattr(self, name):
                 delattr(self, name)
-        given = self._entries(X, y)
-        self._kept = given
-        self._adopt(
-            complete(
-                given.rows, given.cols, given.values, given.shape, radius=self.radius, loss=self.loss,
-                delta=float(self.epsilon), weighted=self.weighted, biases=self.biases, ridge=self.ridge,
-                max_rank=self.max_rank, gap_tol=float(self.tol), key=self._seed(), progress=bool(self.verbose),
-            )
+        given, labels = self._entries(X, y, (LineLabels(), LineLabels()))
+        model = complete(
+            given.rows, given.cols, given.values, given.shape, radius=self.radius, loss=self.loss,
+            delta=float(self.epsilon), weighted=self.weighted, biases=self.biases, ridge=self.ridge,
+            max_rank=self.max_rank, gap_tol=float(self.tol), key=self._seed(), progress=bool(self.verbose),
         )  # fmt: skip
+        self._adopt(model, given, labels)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> MatrixCompletion:
@@ -153,18 +154,17 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         if not hasattr(self, "model_"):
             return self.fit(X, y)
         self._validate_params()
-        given = self._entries(X, y)
+        given, labels = self._entries(X, y, (self._users, self._items))
         if self.stream == "one_sfw":
-            stream = getattr(self, "_stream", None) or EntryStream.after(self.model_, self._kept)
-            self._stream = stream.step(given, int(self.memory), self._seed())
-            self._kept = self._stream.d  # where values were seen, for `recommend`
-            self._adopt(self._stream.model)
+            stream = self._stream or EntryStream.after(self.model_, self._kept)
+            stream = stream.step(given, int(self.memory), self._seed())
+            self._adopt(stream.model, stream.d, labels, stream)  # d tells where values were seen, for `recommend`
             return self
-        if hasattr(self, "_stream"):
+        if self._stream is not None:
             raise ValueError("stream was 'one_sfw', which keeps no entries; call fit before stream='corrected'")
-        self._kept = latest(self._kept, given, int(self.memory))
+        kept = latest(self._kept, given, int(self.memory))
         ridge = checked_ridge(self.ridge) if self.biases else NO_BIASES
-        self._adopt(refined(self.model_, self._kept, ridge=ridge, key=self._seed()))
+        self._adopt(refined(self.model_, kept, ridge=ridge, key=self._seed()), kept, labels)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -198,9 +198,10 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         columns, values = self.model_.top_of_code(row, int(k), seen)
         return [(self.items_[column], float(value)) for column, value in zip(columns, values, strict=True)]
 
-    def _adopt(self, model: LowRank) -> None:
-        """Take a model for one's own."""
-        self.model_ = model
+    def _adopt(self, model: LowRank, kept: Triplets, labels: Labels, stream: EntryStream | None = None) -> None:
+        """Take a model for one's own, with its labels and entries: a call that fails before leaves all as it was."""
+        self.model_, self._kept, self._stream = model, kept, stream
+        self._users, self._items = labels
         self.users_, self.items_ = as_column(self._users.labels), as_column(self._items.labels)
         self.radius_, self.rank_, self.gap_, self.objective_ = model.radius, model.rank, model.gap, model.value
         self.n_features_in_ = 2
@@ -208,8 +209,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _entries(self, X: Any, y: Any) -> Triplets:
-        """Known entries by the numbers of their users and items, which are learnt."""
+    def _entries(self, X: Any, y: Any, known: Labels) -> tuple[Triplets, Labels]:
+        """Known entries by the numbers of their users and items, and the labels with those that are new."""
         if scipy.sparse.issparse(X):
             if y is not None:
                 raise ValueError("y goes without a sparse X, which holds the values itself")
@@ -227,10 +228,9 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         if values.dtype.kind not in "fiub":
             raise TypeError(f"y must hold numbers, got {values.dtype}")
         check_values(values, self.loss)
-        if not hasattr(self, "_users"):
-            self._users, self._items = LineLabels(), LineLabels()
-        rows, cols = self._users.learn(users), self._items.learn(items)
-        return Triplets(rows, cols, values, (len(self._users), len(self._items)))
+        labels = known[0].copy(), known[1].copy()
+        rows, cols = labels[0].learn(users), labels[1].learn(items)
+        return Triplets(rows, cols, values, (len(labels[0]), len(labels[1]))), labels
 
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
