@@ -145,9 +145,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         New users and items may come; the radius and the limit of the rank stay those of the first call. With
         "corrected" the latest `memory` entries are kept and learnt from, and an entry that comes again replaces what
         was known of it (`fit` takes the mean of one that comes twice): while they fit, it predicts better. With
-        "one_sfw" no entry is kept, a call costs the slopes
-        that are kept and (users + items) · rank, and `objective_` is the loss of the new entries before they were
-        learnt; there is no gap.
+        "one_sfw" no entry is kept, a call costs the slopes that are kept and (users + items) · rank, and `objective_`
+        is the loss of the new entries before they were learnt; there is no gap.
 
         Args:
             X: one (user, item) a row, or a scipy sparse matrix.
