@@ -353,3 +353,9 @@ def test_a_large_offset_is_no_loss_of_precision(loss):
 def test_a_share_of_all_entries_is_refused():
     with pytest.raises(ValueError, match="validation must be a share"):
         fw.lowrank.radius_path(*planted(), validation=1.0)
+
+
+def test_a_low_rank_model_is_no_model_of_rows(chosen, tmp_path):
+    chosen.save(tmp_path / "m.safetensors")
+    with pytest.raises(ValueError, match=r"low-rank model.*LowRank\.load"):
+        fw.linear.LinearModel.load(tmp_path / "m.safetensors")
