@@ -45,8 +45,8 @@ def write_tensors(path: str | Path, form: str, version: int, content: dict[str, 
 
 OTHER_KINDS = {
     "onesfw.lowrank": (
-        ": it is a low-rank model, as `onesfw complete --model` writes; onesfw.lowrank.LowRank.load(path).predict(rows, "
-        "cols) predicts its entries"
+        ": it is a low-rank model, as `onesfw complete --model` writes; onesfw.lowrank.LowRank.load(path).predict("
+        "rows, cols) predicts its entries"
     ),
 }
 """Files that are taken for others: what they are, and what reads them."""
