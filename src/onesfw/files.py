@@ -43,6 +43,15 @@ def write_tensors(path: str | Path, form: str, version: int, content: dict[str, 
     write_whole(path, save_tensors(tensors, metadata))
 
 
+OTHER_KINDS = {
+    "onesfw.lowrank": (
+        ": it is a low-rank model, as `onesfw complete --model` writes; onesfw.lowrank.LowRank.load(path).predict("
+        "rows, cols) predicts its entries"
+    ),
+}
+"""Files that are taken for others: what they are, and what reads them."""
+
+
 def read_tensors(path: str | Path, form: str, version: int, noun: str) -> tuple[dict[str, Any], Tensors]:
     """The content and tensors that `write_tensors` wrote; a damaged or foreign file raises ValueError."""
     from safetensors import SafetensorError
@@ -57,7 +66,8 @@ def read_tensors(path: str | Path, form: str, version: int, noun: str) -> tuple[
             f"{path} is not a saved {noun}, or it is damaged: it is no readable safetensors file"
         ) from error
     if metadata.get("format") != form:
-        raise ValueError(f"{path} is a safetensors file, but not a saved {noun} of onesfw")
+        other = OTHER_KINDS.get(str(metadata.get("format")), "")
+        raise ValueError(f"{path} is a safetensors file, but not a saved {noun} of onesfw{other}")
     if metadata.get("version") != str(version):
         raise ValueError(
             f"{path} has format version {metadata.get('version')!r}, and this onesfw reads {version}; upgrade onesfw"

@@ -254,6 +254,13 @@ def test_top_leaves_out_what_was_seen(noisy, chosen):
     with pytest.raises(ValueError, match="row must be at most 59"):
         chosen.top(60)
     assert len(chosen.top(0, 100)[0]) == 40
+    for wrong, message in (
+        ([99], "exclude holds 99"),
+        (np.ones(40, bool), "whole numbers, got bool"),
+        ([1.7], "whole"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            chosen.top(0, exclude=wrong)
 
 
 def test_errors_have_standard_errors(chosen):
@@ -341,3 +348,14 @@ def test_a_large_offset_is_no_loss_of_precision(loss):
     predicted = far.predict(rows, cols, clip=False) - 1.7e9
     assert np.allclose(predicted, near.predict(rows, cols, clip=False), atol=1e-2)
     assert far.bounds == (1.7e9 + values.min(), 1.7e9 + values.max())
+
+
+def test_a_share_of_all_entries_is_refused():
+    with pytest.raises(ValueError, match="validation must be a share"):
+        fw.lowrank.radius_path(*planted(), validation=1.0)
+
+
+def test_a_low_rank_model_is_no_model_of_rows(chosen, tmp_path):
+    chosen.save(tmp_path / "m.safetensors")
+    with pytest.raises(ValueError, match=r"low-rank model.*LowRank\.load"):
+        fw.linear.LinearModel.load(tmp_path / "m.safetensors")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from lowrank_checks import planted
 
-from onesfw.lowrank import complete, completion_checkpoint, corrective, radius_path
+from onesfw.lowrank import complete, completion, completion_checkpoint, corrective, radius_path
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,22 @@ def test_a_path_that_goes_on_finds_another_radius(noisy, tmp_path, eager):
     )
     assert late.radius == whole.radius > early.radius
     assert late.norm <= late.radius * (1 + 1e-6)
-    assert late.value == pytest.approx(whole.value, rel=1e-4)  # both lie within that of the optimum
+    assert np.array_equal(late.P, whole.P)
+
+
+def test_a_first_radius_that_was_cut_short_is_gone_on_with(noisy, tmp_path, monkeypatch, eager):
+    """Half fitted, it was saved as finished, and the path went on from it."""
+    arguments = {"key": 3, "gap_tol": 1e-4}
+    whole = complete(*noisy, (60, 40), **arguments)
+    for calls in (1, 4, 30):
+        left = iter(range(calls))
+        with monkeypatch.context() as short:
+            short.setattr(completion.Watch, "path_over", lambda self, left=left: next(left, None) is None)
+            early = complete(*noisy, (60, 40), **arguments, checkpoint=tmp_path / f"{calls}")
+        assert early.path is not None
+        late = complete(*noisy, (60, 40), **arguments, checkpoint=tmp_path / f"{calls}")
+        assert np.array_equal(late.P, whole.P)
+        assert np.array_equal(late.path.validation_loss, whole.path.validation_loss)
 
 
 def test_a_time_limit_returns_a_certified_member(noisy):

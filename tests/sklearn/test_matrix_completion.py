@@ -155,3 +155,10 @@ def test_a_step_that_fails_leaves_all_as_it_was(monkeypatch, stream, error):
     assert model.predict([[1000, 2000]])[0] == model.predict([["a", "b"]])[0]
     assert len(model.users_) == model.model_.shape[0]
     assert 1000 in model.partial_fit([[1000, 2000]], [1.0]).users_
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5])
+def test_a_number_of_recommendations_is_checked(k):
+    model = MatrixCompletion(radius=1.0).fit([(1, 2), (2, 3)], [1.0, 2.0])
+    with pytest.raises(ValueError, match="k must be"):
+        model.recommend(1, k=k)

@@ -158,17 +158,28 @@ def complete(
         else:
             chosen, most = float(radius), plan.max_rank
         saved = saves.fit_stage(chosen)
+        cut = isinstance(radius, str) and state is not saves.path  # its only model is half fitted, and no start
         data = plan.observe(given)
         watch.say("all entries", chosen)
         limits = Limits(plan.gap_tol, most, stop=watch.over)
         point, why = fit(
-            data, chosen, limits, plan.seed, stage=saved or start, keep=saves.keep_fit, report=watch.report
+            data,
+            chosen,
+            limits,
+            plan.seed,
+            stage=saved or start,
+            keep=ignored if cut else saves.keep_fit,
+            report=watch.report,
         )
         if not np.isfinite(point.value):
             raise FloatingPointError("the loss is not finite")
         saves.finish()
     status = why if why != "stopped" else "interrupted" if watch.interrupted() else "time"
     return as_model(point, data, status, plan, path, time.perf_counter() - begun, most)
+
+
+def ignored(stage: Stage) -> None:
+    """Keep nothing."""
 
 
 def as_model(
@@ -253,6 +264,8 @@ def radius_path(
         held = triplets(*validation, given.shape, loss)
     else:
         held = number(validation, "validation", 0.0, strict=True)
+        if held >= 1:
+            raise ValueError(f"{named('validation')} must be a share of the entries, above 0 and below 1, got {held:g}")
     limit = np.inf if time_limit is None else number(time_limit, "time_limit", 0.0, strict=True)
     parts = f"{'default' if grid is None else digest(np.array(grid))}"
     parts += f"{held:.17g}" if isinstance(held, float) else digest(held.rows, held.cols, held.values)

@@ -162,7 +162,7 @@ def fit(
             keep(stage)
             continue
         rng = np.random.default_rng([key, point.rounds])
-        point, atoms = certified(data, point, slope, stage.start, goal, rng, 1.0 if limits.prove else 2.0)
+        point, atoms = certified(data, point, slope, stage.start, goal, rng)
         report(point)
         stuck = gain < 1e-3 * goal
         reached = point.gap <= goal
@@ -264,7 +264,6 @@ def certified(
     start: HostArray | None,
     goal: float,
     rng: np.random.Generator,
-    proof: float = 2.0,
 ) -> tuple[Point, Triples]:
     """The Frank-Wolfe gap of a balanced point whose slopes are g, as it seems, and the leading atoms of its gradient.
 
@@ -274,7 +273,7 @@ def certified(
     atoms = leading(
         scaled(data, g), max(FEWEST_ATOMS, point.rank), rng,
         accuracy=needed(data, point, goal), start=start, above=max(level, 0.0),
-        enough=max(level, 0.0) + FAR * goal * data.n / point.radius, proof=proof, dtype=data.y.dtype,
+        enough=max(level, 0.0) + FAR * goal * data.n / point.radius, dtype=data.y.dtype,
     )  # fmt: skip
     return with_gap(data, point, float(atoms.values[0]) + atoms.error, bias_gain(data, point, g)), atoms
 

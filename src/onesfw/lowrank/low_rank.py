@@ -191,7 +191,13 @@ class LowRank(Shown):
             TypeError, ValueError: where the row or a column has no such number, or k is below 1.
         """
         here = whole_number(row, "row", 0, self.shape[0] - 1)
-        return self.top_of_code(here, whole_number(k, "k", 1), indices(np.asarray(exclude, np.int64), "exclude"))
+        left_out = np.asarray(exclude)
+        left_out = indices(left_out if left_out.size else np.zeros(0, np.int64), "exclude")
+        if len(left_out) and left_out.max() >= self.shape[1]:
+            raise ValueError(
+                f"{named('exclude')} holds {left_out.max():,}, and the model has {self.shape[1]:,} columns, from 0 on"
+            )
+        return self.top_of_code(here, whole_number(k, "k", 1), left_out)
 
     def top_of_code(self, row: int, k: int, exclude: HostArray) -> tuple[HostArray, HostArray]:
         """`top` of a row by its number; −1 stands for one that was never seen."""

@@ -145,6 +145,8 @@ def fit_path(
             report(place, point)
 
         def worse(point: Point) -> bool:
+            if limits.stop():
+                return False  # what was cut short is done again
             if state.first is None or point.rank <= state.first.rank:
                 state.first = point
                 return False
@@ -159,13 +161,16 @@ def fit_path(
         if state.max_rank < limits.max_rank:
             point = widest(data, judge, point, limits, seed, reported)
             state.max_rank = max(state.max_rank, point.rank)
-        if limits.stop() and state.figures:
+        cut = limits.stop()
+        if cut and state.figures:
             break  # half a model would be compared with whole ones
         losses = judge.losses(point)
         entry = Figures(
             radius, point.value, point.gap, point.rank, state.max_rank, float(losses.mean()), standard_error(losses),
             time.perf_counter() - begun,
         )  # fmt: skip
+        if cut:  # there is no other model; the path that is kept goes on with the open stage
+            return replace(state, figures=[entry], losses=[losses.astype(np.float32)], last=point, best=point)
         state.figures.append(entry)
         state.losses.append(losses.astype(np.float32))
         state.last, state.stage, state.first = point, None, None

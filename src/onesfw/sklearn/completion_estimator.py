@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from onesfw.arguments import whole_number
 from onesfw.data.sources import check_indices
 from onesfw.lowrank.completion import CHOICES, complete, refined
 from onesfw.lowrank.entry_stream import EntryStream
@@ -143,9 +144,9 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
 
         New users and items may come; the radius and the limit of the rank stay those of the first call. With
         "corrected" the latest `memory` entries are kept and learnt from, and an entry that comes again replaces what
-        was known of it: while they fit, it predicts better. With "one_sfw" no entry is kept, a call costs the slopes
-        that are kept and (users + items) · rank, and `objective_` is the loss of the new entries before they were
-        learnt; there is no gap.
+        was known of it (`fit` takes the mean of one that comes twice): while they fit, it predicts better. With
+        "one_sfw" no entry is kept, a call costs the slopes that are kept and (users + items) · rank, and `objective_`
+        is the loss of the new entries before they were learnt; there is no gap.
 
         Args:
             X: one (user, item) a row, or a scipy sparse matrix.
@@ -195,7 +196,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         row = int(self._users.find(as_column([user]))[0])
         seen = self._kept.cols[self._kept.rows == row] if exclude_seen and row >= 0 else np.zeros(0, np.int32)
-        columns, values = self.model_.top_of_code(row, int(k), seen)
+        columns, values = self.model_.top_of_code(row, whole_number(k, "k", 1), seen)
         return [(self.items_[column], float(value)) for column, value in zip(columns, values, strict=True)]
 
     def _adopt(self, model: LowRank, kept: Triplets, labels: Labels, stream: EntryStream | None = None) -> None:
