@@ -213,7 +213,7 @@ def test_what_it_cannot_serve_is_refused():
         OneSFWClassifier("trace").partial_fit(X, y, classes=[0, 1, 2])
 
 
-@pytest.mark.parametrize("size", [1.0, 40.0, 1000.0])
+@pytest.mark.parametrize("size", [1.0, 40.0, 1000.0, 1e6])
 def test_the_best_intercepts_for_margins_where_all_chances_are_0_or_1(size):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 1)), rng.integers(0, 3, 300)

@@ -65,7 +65,8 @@ class Search:
         """Look at a step's end; whether the gap is small enough."""
         point = self.factors.last
         self.rounds += 1
-        if point.value <= self.start.value and (point.gap < self.best.gap or self.best is self.start):
+        first = self.best is self.start and np.isfinite(point.gap)
+        if point.value <= self.start.value and (first or point.gap < self.best.gap):
             self.best = point
         return self.best.gap <= self.limit
 

@@ -273,7 +273,8 @@ def train_rows(
     with np.errstate(over="ignore", invalid="ignore"):
         while learner.passes < turns and (learner.passes == 0 or tol is None or best.gap > limit):
             point = learner.turn()
-            best = point if point.value < best.value else best  # never where it is not a number
+            if point.value < best.value and np.isfinite(point.gap):  # never where it is not a number
+                best = point
         if polish:
             best, rounds = polish_factors(problem, best, goal)
     if not (np.isfinite(best.value) and np.isfinite(best.gap)):

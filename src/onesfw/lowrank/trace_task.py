@@ -15,13 +15,14 @@ from onesfw.arguments import named
 from onesfw.linear.examples import LARGEST, Examples
 from onesfw.trees import HostArray
 
-NEWTON_STEPS = 60
+NEWTON_STEPS = 200
 HALVINGS = 40
+SOLVED = 1e-6  # |∂F/∂b| up to which intercepts count as the best
 SETTLED = 1e-13  # |∂F/∂b|, a difference of frequencies
 MARGIN = 50.0  # the best intercepts lie no farther apart than the margins do, and this
 RIDGE = 1e-9  # of the curvature's mean: chances of 0 and 1 leave none
 FAR = 0.1  # |∂F/∂b| from which those of W = 0 may be a better start
-FLAT = 1e-14  # the mean of p(1 − p), below which there is no curvature to go by
+FLAT = 1e-100  # the mean of p(1 − p) below which no curvature is to go by
 ROUNDING = 1e-14
 SUFFICIENT = 1e-4  # of the fall that the slope promises
 
@@ -85,7 +86,9 @@ class Task:
             margins -= mean
         found = self.settle(margins, level)
         gradient = np.asarray(self.columns @ found.rest) / len(self.targets)
-        return Point(W, found.shift - mean, found.shift, found.value, gradient, self.gap(W, gradient))
+        solved = not self.intercept or np.abs(found.rest.mean(0)).max() <= SOLVED * (1.0 + np.abs(found.rest).mean())
+        gap = self.gap(W, gradient) if solved else np.inf  # no bound where the intercepts are not the best
+        return Point(W, found.shift - mean, found.shift, found.value, gradient, gap)
 
     def gap(self, W: HostArray, gradient: HostArray) -> float:
         """max ⟨∇F, W − V⟩ over the ball."""
@@ -155,15 +158,24 @@ def softmax_loss(margins: HostArray, Y: HostArray) -> tuple[float, HostArray]:
 
 
 def newton_direction(chances: HostArray, slope: HostArray, reach: float) -> HostArray:
-    """−H⁻¹ slope in the differences of the intercepts, no longer than `reach`; all moved alike change nothing."""
+    """−H⁻¹ slope in the differences of the intercepts, no longer than `reach`; all moved alike change nothing.
+
+    H is the Laplacian of the weights mean(p_i p_j): 1 − p would lose what chances near 0 and 1 leave of the curvature.
+    """
     k = len(slope)
-    H = np.diag(chances.mean(0)) - chances.T @ chances / len(chances)
-    mean = float(np.trace(H)) / k
-    if mean < FLAT:  # all chances are 0 or 1
-        return -slope * (reach / max(float(np.abs(slope).max()), 1e-300))
-    direction = -np.linalg.solve(H + RIDGE * mean * np.eye(k) + mean / k, slope)
-    direction -= direction.mean()
-    return direction * min(1.0, reach / max(float(np.abs(direction).max()), 1e-300))
+    weights = chances.T @ chances / len(chances)
+    np.fill_diagonal(weights, 0.0)
+    mean = float(weights.sum()) / k
+    direction: HostArray = -slope * (reach / max(float(np.abs(slope).max()), 1e-300))
+    if mean < FLAT:
+        return direction
+    H = np.diag(weights.sum(1)) - weights + RIDGE * mean * np.eye(k) + mean / k
+    newton: HostArray = -np.linalg.solve(H, slope)
+    newton -= newton.mean()
+    if slope @ newton < 0:
+        direction = newton
+    direction *= min(1.0, reach / max(float(np.abs(direction).max()), 1e-300))
+    return direction
 
 
 def largest_singular(G: HostArray) -> float:
