@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from lowrank_checks import planted
+from sklearn.exceptions import ConvergenceWarning
 
 import onesfw as fw
 from onesfw.lowrank import Entries
@@ -54,7 +55,8 @@ def test_a_loss_of_ones_own_on_pairs(known):
 
 def test_a_narrow_sketch_keeps_the_leading_part(known):
     ball = fw.sets.NuclearBall(10.0, SHAPE, factored=True, sketch=4)
-    result = fw.minimize(Entries("squared", known), ball, steps=12, algorithm=fw.frank_wolfe())
+    with pytest.warns(ConvergenceWarning, match="rank above 4.*a larger sketch=, now 4"):
+        result = fw.minimize(Entries("squared", known), ball, steps=12, algorithm=fw.frank_wolfe())
     assert result.x.rank <= 4
     assert result.x.value == pytest.approx(result.value, rel=0.3)
 
@@ -76,3 +78,12 @@ def test_mistakes(known):
         Entries("hinge", known)
     with pytest.raises(ValueError, match="one shape"):
         Entries("squared", (rows[1:], cols, values))
+
+
+def test_a_result_says_where_its_factors_are_saved(known, tmp_path):
+    ball = fw.sets.NuclearBall(1.0, SHAPE, factored=True)
+    result = fw.minimize(Entries("squared", known), ball, steps=3, algorithm=fw.frank_wolfe())
+    with pytest.raises(TypeError, match=r"LowRank has a file of its own: result.x.save\(path\)"):
+        result.save(tmp_path / "result.safetensors")
+    result.x.save(tmp_path / "x.safetensors")
+    assert fw.lowrank.LowRank.load(tmp_path / "x.safetensors").rank == result.x.rank

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import choose
 from onesfw.lowrank.low_rank import OWN, LowRank
@@ -18,6 +20,7 @@ from onesfw.sets.seen_entries import SeenMatrix, SeenNuclearBall
 from onesfw.trees import Array, HostArray, Tree
 
 EntryLoss = Callable[[Array, Tree], Array]
+RECOMPRESSED = 0.01  # of the norm of the entries: how far those of the factors may be off without a word
 
 
 class Entries(FiniteSum):
@@ -95,13 +98,14 @@ class Entries(FiniteSum):
         FiniteSum.check(self, like, samples)
 
     def present(self, x: Tree, constraint: object) -> Tree:
-        """X as a `LowRank`, found again from its sketches; `value` is that of its factors."""
+        """X as a `LowRank`, found again from its sketches, with a warning where its entries are off; `value` is its."""
         if not isinstance(constraint, SeenNuclearBall):
             return x
         P, Q = constraint.factors(x)
         s = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
         rows, cols = self.pattern
         entries = np.einsum("kc,kc->k", P[rows], Q[cols]) if len(s) else np.zeros(len(rows))
+        warn_of_sketches(entries, np.asarray(x.entries, np.float64), constraint.psi.shape[1])
         with jax.enable_x64(True):
             again = SeenMatrix(jnp.asarray(entries), None, None)
             value = float(jnp.mean(jax.vmap(self.loss, (None, 0))(again, self.data)))
@@ -115,6 +119,18 @@ class Entries(FiniteSum):
             P, Q, np.zeros(m), np.zeros(n), 0.0, self.name, float(constraint.bound), s, value, None, "loop",
             (float(values.min()), float(values.max())), self.delta, False, int(np.size(self.data[0])),
         )  # fmt: skip
+
+
+def warn_of_sketches(found: HostArray, true: HostArray, width: int) -> None:
+    """Warn where the entries of the factors are not those of x, whose rank is beyond the width of the sketches."""
+    off = float(np.linalg.norm(found - true) / max(float(np.linalg.norm(true)), 1e-300))
+    if off > RECOMPRESSED:
+        warnings.warn(
+            f"x has a rank above {width}, and its factors miss its entries by {off:.2g} of their norm: give "
+            f"NuclearBall a larger sketch=, now {width}, or a smaller radius",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
 
 
 def seen(rows: HostArray, cols: HostArray, shape: tuple[int, ...]) -> tuple[HostArray, tuple[HostArray, HostArray]]:

@@ -107,6 +107,9 @@ def encode_tree(tree: Tree, name: str, tensors: Tensors) -> Any:
     if isinstance(tree, jax.Array | np.ndarray | np.generic | float):
         tensors[name] = np.asarray(tree, order="C")
         return {"tensor": name}
+    if callable(getattr(tree, "save", None)):
+        kind = type(tree).__name__
+        raise TypeError(f"{name}: a {kind} has a file of its own: result.x.save(path), and {kind}.load(path)")
     raise TypeError(
         f"{name}: a tree of dicts, lists, tuples, None and arrays can be saved, not a {type(tree).__name__}; "
         "convert it with dataclasses.replace(result, x=..., x_last=...)"

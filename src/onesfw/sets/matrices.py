@@ -179,7 +179,7 @@ class NuclearBall(SingularValueBall):
         accuracy: how exactly the oracle is answered, relative.
         factored: keep x by the entries that are looked at and by two sketches; needs a shape.
         sketch: the width of the sketches: x is found again exactly up to this rank, and nearly where its further
-            singular values are small.
+            singular values are small; with a warning where its entries are off by more than 1 % of their norm.
 
     Raises:
         TypeError: where radius or accuracy is no number; from a run, where `factored` meets another objective.
