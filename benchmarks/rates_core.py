@@ -96,7 +96,7 @@ def solve(
 ) -> fw.Result:
     """A run with the theorem's schedule from the set's own starting point, without evaluation."""
     call = fw.maximize if problem.sense == "maximize" else fw.minimize
-    options.setdefault("algorithm", fw.one_sfw(problem.setting, schedule="paper"))
+    options.setdefault("algorithm", theorem(problem))
     return call(
         problem.objective,
         problem.constraint if constraint is None else constraint,
@@ -106,6 +106,11 @@ def solve(
         evaluate=False,
         **options,
     )
+
+
+def theorem(problem: Problem, correction: str | None = None) -> fw.Algorithm:
+    """1-SFW with the schedule of the problem's theorem."""
+    return fw.one_sfw(problem.setting, schedule="paper", correction=correction)
 
 
 def first_point(problem: Problem) -> np.ndarray:
@@ -194,7 +199,7 @@ def watched_run(problem: Problem, steps: int, seeds: int) -> tuple[np.ndarray, f
     objective, exact = problem.objective, problem.gradient
     gradient = (lambda x: objective.full_value_and_gradient(x)[1]) if isinstance(objective, fw.FiniteSum) else exact
     stride = max(1, steps // GAPS)
-    eta = problem.algorithm().eta(np.array([1]), steps)[0]
+    eta = theorem(problem).eta(np.array([1]), steps)[0]
     sign = -1 if greedy else 1
     constraint = Watched(problem.constraint, np.asarray(eta), gradient, sign, greedy, stride)
     result = solve(problem, steps, seeds, constraint=constraint)
@@ -237,11 +242,7 @@ def final_point(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(x_{T+1}, F(x_{T+1}) − F*), one for each seed."""
     problem = zoo.get(name)
-    x = np.asarray(
-        solve(
-            problem, steps, seeds, dtype, algorithm=fw.one_sfw(problem.setting, schedule="paper", correction=correction)
-        ).x
-    )
+    x = np.asarray(solve(problem, steps, seeds, dtype, algorithm=theorem(problem, correction)).x)
     return x, suboptimality(problem, x)
 
 
