@@ -59,7 +59,7 @@ def test_a_step_on_padded_arrays_is_the_step(d, loss, constraint, adaptive):
     def advance(data, state, row, rho, weight, t):
         chosen = eqx.tree_at(lambda whole: whole.data, objective, data)
         drawn = (row[None], ()), jnp.float32(0)
-        return one_step(chosen, constraint, estimator, step, 1, "last", state, *drawn, (), rho, weight, t)
+        return one_step(chosen, constraint, estimator, step, 1, None, state, *drawn, (), rho, weight, t)
 
     arguments = objective.data, state, jnp.int32(7), jnp.float32(0.3), jnp.float32(0.2), jnp.int32(4)
     traced = jax.make_jaxpr(advance)(*arguments)

@@ -34,10 +34,9 @@ def chunk_inputs(run: Run, first: int, count: int) -> tuple[ChunkInputs, HostArr
     require_range(eta, t + algorithm.t0, "eta", run.step.largest)
 
     def padded(values: HostArray, dtype: DTypeLike) -> Array:
-        values = np.asarray(values)
-        full = np.zeros((CHUNK, *values.shape[1:]), values.dtype)
+        full = np.zeros((CHUNK, *np.shape(values)[1:]), dtype)
         full[:count] = values
-        return jnp.asarray(full, dtype)
+        return jnp.asarray(full)
 
     plan = jax.tree.map(lambda sizes: padded(sizes, jnp.int32), run.estimator.plan(t, steps))
     weight = run.step.weights(t, eta, steps)

@@ -20,7 +20,7 @@ from onesfw.trees import Array, Tree
 CHUNK = 1 << 16  # steps whose ρ and η are handed over at once
 BLOCK = 4096  # steps whose randomness is computed at once, fewer where draws are large
 BLOCK_BYTES = 1 << 18
-STRIDE = 8  # steps between two iterates that enter the averages of a corrected output: neighbours are almost alike
+STRIDE = 32  # steps between two iterates that enter the averages of a corrected output: neighbours are almost alike
 LARGEST_BYTES = 1 << 26  # what the draws of a short block, of 16 steps, may take
 
 
@@ -39,7 +39,7 @@ class RunState(NamedTuple):
 
 
 class Averages(NamedTuple):
-    """Means of every eighth x_t and d_t with weights that grow like t³, as compensated sums."""
+    """Means of every 32nd x_t and d_t with weights that grow like t³, as compensated sums."""
 
     x: Tree
     d: Tree
@@ -93,18 +93,28 @@ def keep_mean(x: Tree, d: Tree, mean: Tree, chance: Array, t: Array) -> Tree:
 
 def keep_averages(x: Tree, d: Tree, means: Averages, chance: Array, t: Array) -> Averages:
     """The means of x and d in which the n-th that enters weighs 4/(n + 3), as (n + 2)(n + 1)n against those before."""
-
-    def entered(x: Tree, d: Tree, means: Averages) -> Averages:
-        old = (means.x, means.d)
-        weight = 4 / (t // STRIDE + 3).astype(trees.dtype_of(x))
-        move = jax.tree.map(lambda new, mean: weight * (new - mean), (x, d), old)
-        (x_mean, d_mean), lost = trees.compensated_add(old, means.lost, move)
-        return Averages(x_mean, d_mean, lost)
-
-    return lax.cond(t % STRIDE == 0, entered, lambda x, d, means: means, x, d, means)
+    # A loop of one turn or none: XLA changes its state in place, where a condition copies all of it at every step.
+    return lax.fori_loop(0, jnp.where(t % STRIDE == 0, 1, 0), lambda _, means: entered(x, d, means, t), means)
 
 
-KEEPERS = {"random": keep_one, "average": keep_mean, "corrected": keep_averages}
+def keep_averages_in_kernel(x: Tree, d: Tree, means: Averages, chance: Array, t: Array) -> Averages:
+    """The same where such a loop has no form."""
+    return lax.cond(t % STRIDE == 0, lambda means: entered(x, d, means, t), lambda means: means, means)
+
+
+def entered(x: Tree, d: Tree, means: Averages, t: Array) -> Averages:
+    """The means with x_t and d_t among them."""
+    old = (means.x, means.d)
+    weight = 4 / (t // STRIDE + 3).astype(trees.dtype_of(x))
+    move = jax.tree.map(lambda new, mean: weight * (new - mean), (x, d), old)
+    (x_mean, d_mean), lost = trees.compensated_add(old, means.lost, move)
+    return Averages(x_mean, d_mean, lost)
+
+
+Keeper = Callable[[Tree, Tree, Tree, Array, Array], Tree]
+"""(x_t, d_t, what is kept so far, a chance, t) ↦ what is kept then"""
+KEEPERS: dict[str, Keeper] = {"random": keep_one, "average": keep_mean, "corrected": keep_averages}
+KEEPERS_IN_KERNEL: dict[str, Keeper] = {**KEEPERS, "corrected": keep_averages_in_kernel}
 KEPT_AT_FIRST: dict[str, Callable[[Tree], Tree]] = {
     "random": lambda x: x,
     "average": lambda x: x,
@@ -118,7 +128,7 @@ def one_step(
     estimator: Estimator,
     step: Step,
     sign: int,
-    output: str,
+    keep: Keeper | None,
     state: RunState,
     draws: Tree,
     chance: Array,
@@ -127,9 +137,8 @@ def one_step(
     weight: Array,
     t: Array,
 ) -> RunState:
-    """Step t: d_t from its draws, the vertex, x_{t+1}."""
+    """Step t: d_t from its draws, the vertex, x_{t+1}, and what is kept for the output."""
     x = step.point(state.step)
-    keep = KEEPERS.get(output)
     inputs = StepInputs(x, state.previous, draws, sizes, rho, t)
     estimate = estimator.update(objective, state.estimate, inputs)
     direction = estimator.direction(estimate)
@@ -171,6 +180,7 @@ def compiled_chunk(
     the same loop: several steps in one turn would be fused, and their last bits would follow the cuts. With `whole`,
     loops of small steps become one function of machine code.
     """
+    keep = KEEPERS.get(output)
 
     def run(
         key: Array, state: RunState, first: Array, count: Array, rho: Array, weight: Array, plan: Tree
@@ -189,7 +199,7 @@ def compiled_chunk(
                 draws, chance = jax.tree.map(lambda leaf: leaf[i], drawn)
                 sizes, rates, share = jax.tree.map(lambda leaf: leaf[t - first], (plan, rho, weight))
                 new = one_step(
-                    objective, constraint, estimator, step, sign, output, state, draws, chance, sizes, rates, share, t
+                    objective, constraint, estimator, step, sign, keep, state, draws, chance, sizes, rates, share, t
                 )
                 return new._replace(previous=overwritten(state.previous, new.previous, new.estimate.d, t))
 

@@ -235,7 +235,7 @@ def solved(
 
     def given(model: Model) -> tuple[Model, Array]:
         """The next of the points that the run has left."""
-        return model, jnp.where(model.size == 0, last, late[jnp.maximum(model.size - 1, 0)])
+        return light(model), jnp.where(model.size == 0, last, late[jnp.maximum(model.size - 1, 0)])
 
     def found(model: Model) -> tuple[Model, Array]:
         """The minimiser over the hull so far, and the vertex that the oracle gives at its gradient."""
@@ -247,27 +247,29 @@ def solved(
         gap = g @ (weights @ model.points - vertex)
         first_gap = jnp.where(model.calls == 0, gap, model.first_gap)
         wanted = sound & (gap > SETTLED * first_gap) & (model.size < most)
-        return model._replace(
+        return light(model)._replace(
             weights=weights, gap=gap, first_gap=first_gap, calls=model.calls + 1, open=wanted, sound=sound
         ), vertex
 
-    def enlarged(model: Model, point: Array) -> Model:
-        """The model with one point more."""
-        k, u = model.size, point - centre
-        product = image(u)
+    def light(model: Model) -> Model:
+        """The model without its large arrays, which a condition would copy."""
+        return model._replace(points=(), images=())
+
+    def turn(model: Model) -> Model:
+        """The model with one point more, if another is wanted."""
+        seen, point = lax.cond(model.size < at_first, given, found, model)
+        k, new = model.size, seen.open.astype(jnp.int32)
+        u = jnp.where(seen.open, point - centre, 0)
+        product = lax.cond(seen.open, image, jnp.zeros_like, u)
         row = ((model.points - centre) @ product + model.images @ u) / 2
         row = jnp.where(jnp.arange(CAPACITY) < k, row, 0).at[k].set(u @ product)
-        return model._replace(
-            points=model.points.at[k].set(point),
+        return seen._replace(
+            points=model.points.at[k].set(jnp.where(seen.open, point, 0)),
             images=model.images.at[k].set(product),
             curvature=model.curvature.at[k].set(row).at[:, k].set(row),
             slopes=model.slopes.at[k].set(slope @ u),
-            size=k + 1,
+            size=k + new,
         )
-
-    def turn(model: Model) -> Model:
-        model, point = lax.cond(model.size < at_first, given, found, model)
-        return lax.cond(model.open, enlarged, lambda model, point: model, model, point)
 
     return lax.while_loop(lambda model: model.open, turn, start)
 
@@ -282,13 +284,16 @@ def convex_shift(curvature: Array, among: Array, convex: bool) -> tuple[Array, A
     mean = among / count
     centred = jnp.where(among[:, None], curvature - (mean @ curvature)[None, :], 0)
     centred = jnp.where(among[None, :], centred - (centred @ mean)[:, None], 0)
-    eigenvalues = jnp.linalg.eigvalsh((centred + centred.T) / 2)
-    rounding = 100 * jnp.finfo(curvature.dtype).eps * jnp.max(jnp.abs(eigenvalues))
-    low = eigenvalues[0]
-    indefinite = low < -rounding
+    centred = (centred + centred.T) / 2
+    info = jnp.finfo(curvature.dtype)
+    rounding = jnp.maximum(100 * info.eps * jnp.linalg.norm(centred), info.tiny)
+    identity = jnp.eye(len(curvature), dtype=curvature.dtype)
+    # NaN where it is not definite; a tenth of the spectrum's time.
+    definite = jnp.all(jnp.isfinite(jnp.linalg.cholesky(centred + rounding * identity)))
     if not convex:
-        return jnp.zeros_like(curvature), ~indefinite
-    return jnp.where(indefinite, -1.01 * low, 0) * jnp.eye(len(curvature), dtype=curvature.dtype), jnp.asarray(True)
+        return jnp.zeros_like(curvature), definite
+    shift = lax.cond(definite, lambda: jnp.zeros_like(rounding), lambda: -1.01 * jnp.linalg.eigvalsh(centred)[0])
+    return jnp.maximum(shift, 0) * identity, jnp.asarray(True)
 
 
 @partial(jax.jit, inline=True)

@@ -28,6 +28,7 @@ from onesfw import trees
 from onesfw.algorithms import CONVEX
 from onesfw.engine.chunk_inputs import chunk_inputs
 from onesfw.engine.compiled_loop import (
+    KEEPERS_IN_KERNEL,
     Keys,
     RunState,
     block_length,
@@ -399,8 +400,8 @@ def kernel_chunk(run: Run, cells: Gathered, key: Array, interpret: bool) -> tupl
 
     def step(arrays: list[Array], state: RunState, draws: Tree, chance: Array, *schedule: Tree) -> RunState:
         objective, constraint, estimator, step = cells.parts(arrays[:count], arrays[count:])
-        output = run.algorithm.output
-        return one_step(objective, constraint, estimator, step, run.sign, output, state, draws, chance, *schedule)
+        keep = KEEPERS_IN_KERNEL.get(run.algorithm.output)
+        return one_step(objective, constraint, estimator, step, run.sign, keep, state, draws, chance, *schedule)
 
     def draws(arrays: list[Array], keys: Keys, t: Array) -> tuple[Tree, Array]:
         objective, _, estimator, _ = cells.parts(arrays[:count], arrays[count:])
