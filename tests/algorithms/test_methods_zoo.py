@@ -30,6 +30,7 @@ OPTIONS = {
     ("quadratic-face", "minibatch_sfw"): THEOREMS,
     ("quadratic-face", "spider_fw"): THEOREMS,
     ("quadratic-noisy", "spider_fw"): THEOREMS,
+    ("quadratic-noisy", "scg_plus_plus"): {"noise": 1.0},
     ("logistic-wide", "spider_fw"): {"full": True},
     ("logistic-wide", "scg_plus_plus"): {"batch": 10_000},
     ("quadratic-interior", "minibatch_sfw"): {"schedule": "unit"},
