@@ -136,8 +136,8 @@ def test_independent_work_goes_where_the_user_says_and_the_log_names_the_worker(
         if elsewhere:
             processes += jobs.in_order(os.getpid, [()] * 2)
     assert (os.getpid() not in processes) is elsewhere
-    assert len(caplog.messages) == len(processes)
-    for place, (process, line) in enumerate(zip(processes, caplog.messages, strict=True)):
+    lines = [record.getMessage() for record in caplog.records if record.name == "onesfw.jobs"]  # Dask has its own
+    for place, (process, line) in enumerate(zip(processes, lines, strict=True)):
         who = "tcp://127.0.0.1:" if backend == "dask" else f"process {process} on "
         assert line.startswith(f"getpid {place % 2 + 1} of 2: {who}")
 
