@@ -9,7 +9,7 @@ WORKERS ?= 2
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 demo: $(VENV)/.installed  ## solve a real problem, print a table, save a plot
@@ -24,7 +24,7 @@ check: $(VENV)/.installed  ## style and types
 	$(BIN)/mypy
 
 $(VENV)/.docs: pyproject.toml $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 site: $(VENV)/.docs  ## the pictures, the gallery and the site in out/site; warnings are errors; then its tests in a browser
