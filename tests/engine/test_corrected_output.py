@@ -12,6 +12,7 @@ from onesfw import zoo
 from onesfw.algorithms.base import half_kept, most_vertices
 from onesfw.engine import host_loop, programs
 from onesfw.engine.checks import build_run, starting_point
+from onesfw.engine.compiled_loop import KEPT_AT_FIRST, STRIDE, keep_averages, keep_averages_in_kernel
 from onesfw.engine.corrected_output import CAPACITY, convex_shift, line_search, on_simplex
 from onesfw.engine.keys import as_key
 from onesfw.engine.programs import compilations
@@ -88,6 +89,40 @@ def test_a_form_is_looked_at_along_the_hull_only():
         shift, sound = convex_shift(bent, among, convex=True)
         assert bool(sound)
         assert float(shift[0, 0]) == pytest.approx(1.01)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-25, 1e25])
+def test_the_unit_of_f_does_not_decide_whether_a_form_is_convex(scale):
+    """In float32, where the square of neither scale is a number."""
+    rng = np.random.default_rng(1)
+    points = rng.standard_normal((12, 5))
+    for form, count, sound in (
+        (np.eye(5), 12, True),
+        (np.diag([1.0, 1, 1, 1, -0.05]), 12, False),
+        (np.zeros((5, 5)), 12, True),
+        (-np.eye(5), 1, True),  # of one point there is no hull
+    ):
+        curvature = jnp.asarray(scale * padded(points @ form @ points.T), jnp.float32)
+        shift, found = convex_shift(curvature, jnp.arange(CAPACITY) < count, convex=False)
+        assert bool(found) is sound
+        assert not np.asarray(shift).any()
+        shift, found = convex_shift(curvature, jnp.arange(CAPACITY) < count, convex=True)
+        assert bool(found)
+        assert (float(shift[0, 0]) > 0.01 * scale) is not sound
+        assert np.isfinite(np.asarray(shift)).all()
+
+
+@pytest.mark.parametrize("keep", [keep_averages, keep_averages_in_kernel])
+def test_late_iterates_weigh_most_in_the_averages(keep):
+    """The n-th that enters weighs n(n + 1)(n + 2), whatever stood there at first."""
+    count = 5 * STRIDE + 3
+    xs, ds = np.random.default_rng(2).standard_normal((2, count))
+    means = KEPT_AT_FIRST["corrected"](jnp.float32(7.0))
+    for t in range(1, count + 1):
+        means = keep(jnp.float32(xs[t - 1]), jnp.float32(ds[t - 1]), means, jnp.float32(0), jnp.int32(t))
+    weights = np.arange(1, 6) * np.arange(2, 7) * np.arange(3, 8)
+    for mean, values in ((means.x, xs), (means.d, ds)):
+        assert float(mean) == pytest.approx(np.average(values[STRIDE - 1 :: STRIDE], weights=weights), rel=1e-5)
 
 
 # A run

@@ -70,8 +70,9 @@ Correct = Callable[[Array, RunState, Tree, Tree, Sizes], Corrected]
 class Model(NamedTuple):
     """The quadratic model on the hull of the points found so far, as vectors."""
 
-    points: Array
-    images: Array
+    points: Tree
+    """the points; () where they are left out, as the images are"""
+    images: Tree
     """H(v − x̄) for every point v"""
     curvature: Array
     """⟨u, H w⟩ for every pair of points, u and w counted from x̄"""
@@ -284,15 +285,16 @@ def convex_shift(curvature: Array, among: Array, convex: bool) -> tuple[Array, A
     mean = among / count
     centred = jnp.where(among[:, None], curvature - (mean @ curvature)[None, :], 0)
     centred = jnp.where(among[None, :], centred - (centred @ mean)[:, None], 0)
-    centred = (centred + centred.T) / 2
     info = jnp.finfo(curvature.dtype)
-    rounding = jnp.maximum(100 * info.eps * jnp.linalg.norm(centred), info.tiny)
+    size = jnp.maximum(jnp.max(jnp.abs(centred)), info.tiny)  # squares of what is left neither vanish nor overflow
+    centred = (centred + centred.T) / (2 * size)
     identity = jnp.eye(len(curvature), dtype=curvature.dtype)
+    rounding = 100 * info.eps * jnp.maximum(jnp.linalg.norm(centred), 1) * identity
     # NaN where it is not definite; a tenth of the spectrum's time.
-    definite = jnp.all(jnp.isfinite(jnp.linalg.cholesky(centred + rounding * identity)))
+    definite = jnp.all(jnp.isfinite(jnp.linalg.cholesky(centred + rounding)))
     if not convex:
         return jnp.zeros_like(curvature), definite
-    shift = lax.cond(definite, lambda: jnp.zeros_like(rounding), lambda: -1.01 * jnp.linalg.eigvalsh(centred)[0])
+    shift = lax.cond(definite, lambda: jnp.zeros_like(size), lambda: -1.01 * size * jnp.linalg.eigvalsh(centred)[0])
     return jnp.maximum(shift, 0) * identity, jnp.asarray(True)
 
 
