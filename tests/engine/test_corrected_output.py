@@ -137,6 +137,8 @@ def test_its_cost_is_counted(plain):
     assert plain.hvps % half == 0
     assert 2 <= plain.hvps // half <= fw.one_sfw().counts(squares(), 2_000).hvps // half
     assert way < plain.lmo_calls <= way + 1 + most_vertices(half)
+    late = 3  # iterates, after 256, 512 and 1,024 steps; beside them x_{T+1} and every vertex but what ended the search
+    assert plain.hvps == half * (late + 1 + plain.lmo_calls - way - 1)
     assert fw.one_sfw().counts(squares(), 2_000)._replace(hvps=plain.hvps) == (
         plain.samples, plain.gradients, plain.hvps,
     )  # fmt: skip
