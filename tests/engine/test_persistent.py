@@ -149,6 +149,18 @@ def test_the_kernel_follows_the_compiled_loop(monkeypatch):
     np.testing.assert_allclose(found.state.estimate.d, expected.state.estimate.d, atol=1e-5)
 
 
+def test_the_kernel_keeps_what_a_corrected_output_is_made_of(monkeypatch):
+    objective, constraint = problem(5, "logistic", "L1Ball")
+    options = {"algorithm": fw.one_sfw(), "evaluate": False, "steps": 600}
+    expected = run(monkeypatch, "xla", objective, constraint, **options)
+    found = run(monkeypatch, "persistent", objective, constraint, **options)
+    assert (expected.kernel, found.kernel) == ("xla", "persistent")
+    for one, other in zip(jax.tree.leaves(found.state.chosen), jax.tree.leaves(expected.state.chosen), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+    assert np.abs(found.state.chosen.d).max() > 1e-3
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-4)
+
+
 def test_means_of_many_runs_agree(monkeypatch):
     """Other seeds for either loop: the difference of the means against its standard error."""
     objective, constraint = problem(5, "logistic", "L1Ball", n=40)

@@ -306,8 +306,9 @@ def on_simplex(curvature: Array, slopes: Array, weights: Array, among: Array) ->
     then the point with the least derivative is freed, until none is left that would lower the value.
     """
     eps = jnp.finfo(slopes.dtype).eps
-    size = jnp.maximum(jnp.max(jnp.diagonal(curvature)), jnp.finfo(slopes.dtype).tiny)
-    form, linear = curvature / size, slopes / size
+    steepest = jnp.max(jnp.where(among, jnp.abs(slopes), 0))
+    size = jnp.maximum(jnp.max(jnp.diagonal(curvature)), jnp.maximum(eps * steepest, jnp.finfo(slopes.dtype).tiny))
+    form, linear = curvature / size, slopes / size  # F may be linear
     form = form + jnp.diag(100 * eps * (jnp.diagonal(form) + eps))  # points may repeat
     tolerance = 10 * eps * jnp.max(jnp.where(among, jnp.abs(linear), 0))
 
