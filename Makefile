@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two workers fit two cores; pass WORKERS=8 on a larger machine.
+# Two workers fit two cores; pass WORKERS=8 on a larger machine. Threads of BLAS would only wait for one another.
 WORKERS ?= 2
 
 .PHONY: demo test check site slow clean
@@ -16,7 +16,7 @@ demo: $(VENV)/.installed  ## solve a real problem, print a table, save a plot
 	$(BIN)/onesfw solve logistic --steps 200000 --plot out/logistic.png
 
 test: $(VENV)/.installed  ## the test suite and the examples in docstrings
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/.installed  ## style and types
 	$(BIN)/ruff check .
