@@ -12,7 +12,16 @@ from onesfw import zoo
 from onesfw.algorithms.base import half_kept, most_vertices
 from onesfw.engine import host_loop, programs
 from onesfw.engine.checks import build_run, starting_point
-from onesfw.engine.compiled_loop import KEPT_AT_FIRST, STRIDE, keep_averages, keep_averages_in_kernel
+from onesfw.engine.compiled_loop import (
+    KEPT_AT_FIRST,
+    STRIDE,
+    initial,
+    keep_averages,
+    keep_averages_in_kernel,
+    one_step,
+    step_draws,
+    streams,
+)
 from onesfw.engine.corrected_output import CAPACITY, convex_shift, line_search, on_simplex
 from onesfw.engine.keys import as_key
 from onesfw.engine.programs import compilations
@@ -31,6 +40,13 @@ def squares(scale=1.0):
 
 def solve(steps=2_000, **options):
     return fw.minimize(squares(), BALL, **{"steps": steps, "key": 3, "evaluate": False, **options})
+
+
+def checked_run():
+    return build_run(
+        squares(), BALL, starting_point(None, BALL), False, 1, steps=2_000, algorithm=fw.one_sfw(), evaluate=False,
+        every=None, gap_tol=None, time_limit=None, callbacks=(),
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +163,27 @@ def test_late_iterates_weigh_most_in_the_averages(keep):
         assert float(mean) == pytest.approx(np.average(values[STRIDE - 1 :: STRIDE], weights=weights), rel=1e-5)
 
 
+def test_an_average_takes_the_iterate_at_which_d_was_made():
+    """x_t goes with d_t, not the x_{t−1} that the difference of gradients needs too."""
+    run = checked_run()
+    seen = []
+
+    def keep(x, d, means, chance, t):
+        seen.append((x, d))
+        return means
+
+    state = initial(run.constraint, run.estimator, run.step, run.x0, run.steps, "corrected")
+    state = state._replace(previous=jnp.full(D, 0.05, jnp.float32))
+    draws, chance = step_draws(run.objective, run.estimator, streams(as_key(0)), jnp.int32(STRIDE))
+    made = one_step(
+        run.objective, run.constraint, run.estimator, run.step, 1, keep, state, draws, chance, (),
+        jnp.float32(0.1), jnp.float32(0.1), jnp.int32(STRIDE),
+    )  # fmt: skip
+    ((x, d),) = seen
+    np.testing.assert_array_equal(x, run.step.point(state.step))
+    np.testing.assert_array_equal(d, run.estimator.direction(made.estimate))
+
+
 # A run
 
 
@@ -225,10 +262,7 @@ def test_replicates_are_single_runs_and_agree_with_those_under_vmap(plain, monke
     alone = solve(key=jax.random.fold_in(jax.random.key(3), 1))
     np.testing.assert_array_equal(together.x[1], alone.x)
     assert together.hvps[1] == alone.hvps
-    run = build_run(
-        squares(), BALL, starting_point(None, BALL), False, 1, steps=2_000, algorithm=fw.one_sfw(), evaluate=False,
-        every=None, gap_tol=None, time_limit=None, callbacks=(),
-    )  # fmt: skip
+    run = checked_run()
     under_vmap(monkeypatch)
     batched = carry_out(run, as_key(3), 2, False, vectorised=True)
     np.testing.assert_allclose(batched.x, together.x, atol=1e-4)
