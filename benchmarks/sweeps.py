@@ -3,13 +3,12 @@
     ONESFW_DATA=… python benchmarks/sweeps.py cores engines stability bounds lasso real
 
 `cores`: seconds of a sweep over radii × folds, and of the same runs by `minimize` one after another, in turn; compiled
-beforehand. `engines`: cross-validation of dense rows by `fw.sweep` and by the linear engine that OneSFWClassifierCV
-uses: seconds, the largest gap, and how far the validation losses are from those of models solved to 1e-9. `stability`:
-selections of half-samples by the linear engine, and by `fw.sweep` with the largest coefficients counted, against the
-known support. `bounds`: false selections on average, against the bound that was asked for. `lasso`: OneSFWRegressorCV
-against LassoCV. All of these on generated rows. `real`: both estimators against LassoCV and LogisticRegressionCV with
-its l1 penalty (liblinear), 20 penalties and the same number of folds, on real rows: the loss on halves of the rows that
-none of them saw, and seconds.
+beforehand. `engines`: cross-validation of dense rows by the linear engine and by `fw.sweep`, as the `engine` of
+OneSFWClassifierCV: seconds, and how far the validation losses are from those of models solved to 1e-9. `stability`:
+selections of half-samples by either engine of StabilitySelector, against the known support. `bounds`: false selections
+on average, against the bound that was asked for. `lasso`: OneSFWRegressorCV against LassoCV. All of these on generated
+rows. `real`: both estimators against LassoCV and LogisticRegressionCV with its l1 penalty (liblinear), 20 penalties and
+the same number of folds, on real rows: the loss on halves of the rows that none of them saw, and seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +30,8 @@ from sparse_data import real
 import onesfw as fw
 from onesfw.linear import LOSSES, Settings, examples, stability_selection
 from onesfw.linear.defaults import ANYWHERE
-from onesfw.linear.radius_folds import cross_validate
+from onesfw.linear.radius_folds import FOLD_TOL, cross_validate
+from onesfw.linear.swept import Engine
 from onesfw.sklearn import OneSFWClassifierCV, OneSFWRegressorCV
 
 SIZES = ((20, 50_000), (200, 20_000), (1_000, 5_000))  # d, and steps of a run
@@ -83,22 +83,22 @@ def engines() -> None:
     radii = [float(r) for r in np.geomspace(0.5, 50, 10)]
     data = examples(rows.astype(np.float64), labels.astype(np.float64), None, d, LOSSES["logistic"])
     settings = Settings(d)
-    exact = cross_validate(settings, data, pairs, radii, tol=1e-9).losses
+    exact = cross_validate(settings, data, pairs, radii, engine=Engine("linear", 1e-9, 1)).losses
     cross_validate(settings, data, pairs[:2], radii[:2])
     begun = time.perf_counter()
     ours = cross_validate(settings, data, pairs, radii, n_jobs=-1).losses
     print(f"linear engine: {time.perf_counter() - begun:.2f} s, losses off by at most {np.abs(ours - exact).max():.1e}")
-    balls = [fw.sets.L1Ball(r, shape=d) for r in radii]
     for steps in (10_000, 100_000):
-        objective = logistic(rows, labels)
-        fw.sweep(objective, balls[:1], steps=steps, rows=folds[:1])
+        engine = Engine("sweep", FOLD_TOL, steps)
+        cross_validate(settings, data, pairs, radii[:1], engine=engine)
         begun = time.perf_counter()
-        found = fw.sweep(objective, balls, steps=steps, rows=folds)
+        found = cross_validate(settings, data, pairs, radii, engine=engine)
         seconds = time.perf_counter() - begun
-        away = np.abs(found.validation[:, :, 0] - exact)
+        away, marks = np.abs(found.losses - exact), found.unsolved.any(axis=1)
         print(
             f"sweep, {steps:,} steps: {seconds:.2f} s, losses off by at most {away.max():.1e}, the median "
-            f"{np.median(away):.1e}, largest gap {found.gap.max():.1e}; best radius {found.best().at:.3g}, exactly "
+            f"{np.median(away):.1e}, {marks.sum()} radii with a gap over a tenth; of the others at most "
+            f"{away[~marks].max():.1e}; best radius {radii[found.chosen()]:.3g}, exactly "
             f"{radii[exact.mean(1).argmin()]:.3g}",
             flush=True,
         )
@@ -146,27 +146,15 @@ def stability(repeats: int) -> None:
     for seed in range(repeats):
         rows, y, support = with_support(n, d, true, seed)
         data = examples(rows, y.astype(np.float64), None, d, LOSSES["squared"])
-        begun = time.perf_counter()
-        found = stability_selection(Settings(d, "squared", intercept=ANYWHERE), data, key=seed, n_jobs=-1)
-        note(totals, "linear engine", time.perf_counter() - begun, found.stable, support)
-        limit = found.most_selected or d
-        objective = fw.FiniteSum(lambda x, row: (row[0] @ x - row[1]) ** 2 / 2, (rows, y))
-        balls = [fw.sets.L1Ball(float(r), shape=d) for r in found.radii[12:26:2]]
-        for steps in (2_000, 20_000):
+        settings = Settings(d, "squared", intercept=ANYWHERE)
+        ways = {
+            "linear engine": {},
+            **{f"sweep, {t:,} steps": {"engine": "sweep", "steps": t} for t in (2_000, 20_000)},
+        }
+        for way, options in ways.items():
             begun = time.perf_counter()
-            halves = fw.rows.halves(n, 100, key=seed)
-            swept = fw.sweep(objective, balls, steps=steps, rows=halves, evaluate=False, validation=False)
-            x = np.abs(swept.x[:, :, 0])
-            counts = np.zeros(d)
-            for half in range(len(halves)):  # the path, until the limit: coefficients over 1 % of the radius count
-                seen = np.zeros(d, bool)
-                for place, ball in enumerate(swept.at):
-                    chosen = x[place, half] > 0.01 * ball
-                    if (seen | chosen).sum() > limit:
-                        break
-                    seen |= chosen
-                counts += seen
-            note(totals, f"sweep, {steps:,} steps", time.perf_counter() - begun, np.flatnonzero(counts >= 75), support)
+            found = stability_selection(settings, data, key=seed, n_jobs=-1, **options)
+            note(totals, way, time.perf_counter() - begun, found.stable, support)
     for way, lines in totals.items():
         seconds, right, false = (np.array(column) for column in zip(*lines, strict=True))
         print(

@@ -143,3 +143,12 @@ def test_remedies_are_things_that_the_command_has(csv, tmp_path):
     told = " ".join(piped.stderr.split())
     assert "columns of words (colour) are read for their categories first" in told
     assert "save it to a file and give its path, or leave them out with --drop" in told
+
+
+def test_dense_rows_through_a_sweep(csv):
+    options = ("--target", "y", "--drop", "id,colour", "--radii", "0.5,1,2", "--pairs", 4, "--json")
+    found = json.loads(call(csv, *options, "--engine", "sweep", "--steps", 5_000).stdout)
+    assert {"x1", "x4"} <= set(found["stable"])
+    assert found["shares"] != json.loads(call(csv, *options).stdout)["shares"]
+    refused = call(csv, *options, "--engine", "sweeps", code=2)
+    assert "--engine='sweeps' is not known" in " ".join(refused.stderr.split())

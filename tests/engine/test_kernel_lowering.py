@@ -13,6 +13,10 @@ import onesfw as fw
 from onesfw.engine.checks import checked_run
 from onesfw.engine.padded import ELEMENTWISE, NotPaddable
 from onesfw.engine.programs import gathered, kernel_chunk
+from onesfw.linear import LOSSES as LINEAR_LOSSES
+from onesfw.linear import Settings, examples
+from onesfw.linear.defaults import ANYWHERE
+from onesfw.linear.swept import FORMULAS, dense_problem
 
 pytestmark = pytest.mark.skipif(
     jax.__version_info__ >= (0, 11), reason="from JAX 0.11 on the lowering asks the machine for its GPU"
@@ -68,6 +72,16 @@ def test_a_product_lowers():
     data = problem(5, "logistic", "L1Ball")[0].data
     objective = fw.FiniteSum(lambda x, row: (row[0] @ x["slopes"] + x["level"] - row[1]) ** 2, data)
     assert "__gpu$xla.gpu.triton" in lowered(objective, sets, fw.one_sfw())
+
+
+@pytest.mark.parametrize("loss", FORMULAS)
+def test_linear_models_of_dense_rows_lower(loss):
+    """What cross-validation and stability selection send to a sweep, with an intercept."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(20) > 0.5, 1.0, -1.0) if LINEAR_LOSSES[loss].classifies else rng.random(20)
+    data = examples(rng.normal(size=(20, 5)), y, None, 5, LINEAR_LOSSES[loss])
+    problem = dense_problem(Settings(5, loss, intercept=ANYWHERE), data, 0, [1.0])
+    assert "__gpu$xla.gpu.triton" in lowered(problem.objective, problem.sets[0], fw.one_sfw(), runs=4)
 
 
 def test_what_triton_cannot_do_is_found_here():

@@ -81,6 +81,12 @@ def stability_command(
     ),
     delta: float = typer.Option(1.0, metavar="D", help="Where the Huber loss turns linear.", rich_help_panel=MODEL),
     pairs: Any = typer.Option("50", parser=whole, metavar="N", help="Pairs of half-samples.", rich_help_panel=RUN),
+    engine: str = typer.Option(
+        "linear", metavar="NAME", help="linear, or sweep: dense rows on an accelerator.", rich_help_panel=RUN
+    ),
+    steps: Any = typer.Option(
+        None, parser=whole, metavar="N", help="Of each run of a sweep; default: 20,000.", rich_help_panel=RUN
+    ),
     key: Any = typer.Option("0", parser=whole, metavar="N", help="The seed of the half-samples.", rich_help_panel=RUN),
     n_jobs: Any = typer.Option(
         None, "--jobs", parser=whole, metavar="N", help="Half-samples at a time; -1: one a core.", rich_help_panel=RUN
@@ -128,8 +134,8 @@ def stability_command(
                 data, target=target, loss=loss, constraint=set_name, radii=radii, threshold=threshold,
                 expected_false=expected_false, assumption=assumption, pairs=pairs, columns=listed(columns) or None,
                 drop=listed(drop), categorical=listed(categorical), intercept=intercept, delta=delta, scale=scale,
-                key=key, n_jobs=n_jobs, progress=not (quiet or as_json), format=form, features=features,
-                zero_based=zero_based, delimiter=delimiter, header=not no_header, skip_bad=skip_bad,
+                engine=engine, steps=steps, key=key, n_jobs=n_jobs, progress=not (quiet or as_json), format=form,
+                features=features, zero_based=zero_based, delimiter=delimiter, header=not no_header, skip_bad=skip_bad,
             )  # fmt: skip
         code = show(found, data, plot, save, as_json)
     raise typer.Exit(code)

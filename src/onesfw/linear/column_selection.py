@@ -72,6 +72,8 @@ def select_columns(
     intercept: bool = True,
     delta: float = 1.0,
     scale: bool | str = True,
+    engine: str = "linear",
+    steps: int | None = None,
     key: int = 0,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -101,6 +103,8 @@ def select_columns(
         intercept: learn an intercept too.
         delta: where the Huber loss turns linear.
         scale: divide columns by their scales: True, False, or "auto" where they differ by more than 100.
+        engine: as in `stability_selection`.
+        steps: likewise.
         key: the seed of the half-samples.
         n_jobs: half-samples at a time; the selection is the same bit for bit.
         progress: show a bar.
@@ -148,7 +152,8 @@ def select_columns(
     )  # fmt: skip
     found = stability_selection(
         settings, divided(data, chosen_scales(data, scale)), radii, pairs=pairs, threshold=threshold,
-        expected_false=expected_false, assumption=assumption, key=key, n_jobs=n_jobs, progress=progress,
+        expected_false=expected_false, assumption=assumption, engine=engine, steps=steps, key=key, n_jobs=n_jobs,
+        progress=progress,
     )  # fmt: skip
     return replace(found, names=names_of(prepared.encoding))
 

@@ -30,9 +30,9 @@ def unsolved(found: Evaluation, limits: HostArray, units: HostArray) -> HostArra
     return marks
 
 
-def warn_of_unsolved(what: str, data: Examples) -> None:
-    """Warn of radii that were not solved; `what` says which."""
-    warnings.warn(f"{what}; {remedy(data, True, [])}", ConvergenceWarning, stacklevel=3)
+def warn_of_unsolved(what: str, data: Examples, advice: str | None = None) -> None:
+    """Warn of radii that were not solved; `what` says which. `advice` is what helps; None for what helps a polish."""
+    warnings.warn(f"{what}; {advice or remedy(data, True, [])}", ConvergenceWarning, stacklevel=3)
 
 
 def gap_message(fit: Fit, data: Examples, budget: Budget) -> str | None:

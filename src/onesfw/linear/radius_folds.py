@@ -13,11 +13,13 @@ from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Settings
 from onesfw.linear.polish import pools
 from onesfw.linear.profile import loss_units
-from onesfw.linear.radii import is_last, part, solve_radii, validation_losses
+from onesfw.linear.radii import is_last, part, validation_losses
+from onesfw.linear.swept import Engine, models_of
 from onesfw.trees import HostArray
 
 SMALLEST, LARGEST, GRID = 1 / 100, 10.0, 20  # of the default radius, and how many between
 FOLD_TOL = 1e-4  # of the loss of the best constant: the gap to which a fold's models are solved
+FOLD_STEPS = 100_000  # of each radius and fold, where they are runs of a sweep
 RULES = ("best", "one_standard_error")
 
 Fold = tuple[HostArray, HostArray]
@@ -79,7 +81,8 @@ def cross_validate(
     folds: Sequence[Fold],
     radii: Sequence[float],
     *,
-    tol: float = FOLD_TOL,
+    engine: Engine | None = None,
+    key: int = 0,
     n_jobs: int | None = None,
     stop: Callable[[], bool] = lambda: False,
     note: Callable[[str], None] = lambda text: None,
@@ -91,7 +94,8 @@ def cross_validate(
         data: the rows.
         folds: the rows to learn from and to measure on, by their numbers.
         radii: rising.
-        tol: the gap of each model, over the loss of the best constant.
+        engine: what finds the models, and how near; None for the linear one, to a gap of 1e-4.
+        key: the seed of a sweep.
         n_jobs: folds at a time; the losses are the same bit for bit.
         stop: asked now and then.
         note: hears how many folds are done.
@@ -102,8 +106,15 @@ def cross_validate(
     Raises:
         KeyboardInterrupt: where `stop` said so.
     """
+    engine = engine or Engine("linear", FOLD_TOL, FOLD_STEPS)
     heard: Callable[[], bool] = jobs.never if jobs.away() else stop
-    tasks = [(settings, data, learnt, held, list(radii), tol, heard) for learnt, held in folds]
+    if engine.name == "sweep":
+        note(f"{len(folds)} folds × {len(radii)} radii")
+    paths = engine.paths(settings, data, [learnt for learnt, _ in folds], radii, key)
+    tasks = [
+        (settings, data, learnt, held, list(radii), engine, path, heard)
+        for (learnt, held), path in zip(folds, paths, strict=True)
+    ]
     found: list[tuple[HostArray, HostArray, HostArray]] = []
     with pools().limit(limits=1):  # here, for threads would undo one another's limits
         for one in jobs.in_order(losses_of, tasks, n_jobs=n_jobs):
@@ -116,7 +127,7 @@ def cross_validate(
         first = radii[int(np.argmax(marks.any(axis=1)))]
         warn_of_unsolved(
             f"{marks.any(axis=1).sum()} of {len(radii)} radii were not solved on every fold, the first of them "
-            f"{first:.4g}: none of them is chosen", data,
+            f"{first:.4g}: none of them is chosen", data, engine.remedy,
         )  # fmt: skip
     return FoldLosses(np.asarray(radii, np.float64), losses, nonzeros, marks)
 
@@ -127,21 +138,23 @@ def losses_of(
     learnt: HostArray,
     held: HostArray,
     radii: list[float],
-    tol: float,
+    engine: Engine,
+    path: HostArray | None,
     stop: Callable[[], bool],
 ) -> tuple[HostArray, HostArray, HostArray]:
     """The mean loss of each radius on the rows held out, the nonzeros, and whether it was not solved."""
     train, test = part(data, learnt), part(data, held)
     losses, nonzeros = np.full(len(radii), np.inf), np.zeros(len(radii), np.int64)
     marks, units = np.zeros(len(radii), bool), loss_units(settings, train)
-    limits = np.maximum(tol * units, 1e-12)
+    limits = np.maximum(engine.allowed * units, 1e-12)
     done = 0
     try:
         for radius, (coefs, found) in zip(
-            radii, solve_radii(settings, train, radii, limits, stop=stop), strict=True
+            radii, models_of(settings, train, radii, limits, path, stop), strict=True
         ):  # fmt: skip
             rows = validation_losses(settings, test, coefs, found.intercepts)
-            losses[done:], nonzeros[done:] = np.average(rows, weights=test.weights), np.count_nonzero(coefs)
+            losses[done:] = np.average(rows, weights=test.weights)
+            nonzeros[done:] = np.count_nonzero(abs(coefs) > engine.least * radius)
             marks[done:] = unsolved(found, limits, units).any()
             done += 1
             if is_last(settings, coefs, found.gap, radius, radii[-1], limits) or stop():

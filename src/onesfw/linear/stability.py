@@ -21,7 +21,8 @@ from onesfw.linear.false_selections import ASSUMPTIONS, false_selections, most_s
 from onesfw.linear.learner import Settings
 from onesfw.linear.polish import pools
 from onesfw.linear.profile import loss_units
-from onesfw.linear.radii import is_last, part, solve_radii
+from onesfw.linear.radii import is_last, part
+from onesfw.linear.swept import Engine, models_of
 from onesfw.progress import ProgressBar
 from onesfw.results.pictures import GREY, log_radii
 from onesfw.results.show import FileKind, Sheet, Shown, axes_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 FIELDS = ("threshold", "pairs", "columns", "selected", "most_selected", "assumption")
 SETS = tuple(name for name, constraint in CONSTRAINTS.items() if constraint.one_hot)  # whose models have zeros
 SMALLEST, LARGEST, GRID = 1 / 300, 10.0, 30  # of the default radius, and how many between
+SWEEP_STEPS = 20_000  # of each radius and half-sample, where they are runs of a sweep
 MOST_SHOWN = 20  # columns of a table, and names in a picture
 
 
@@ -199,6 +201,8 @@ def stability_selection(
     threshold: float = 0.75,
     expected_false: float | None = 1.0,
     assumption: str = "r_concave",
+    engine: str = "linear",
+    steps: int | None = None,
     tol: float = 1e-4,
     key: int = 0,
     n_jobs: int | None = None,
@@ -220,8 +224,13 @@ def stability_selection(
         expected_false: the bound of the expected number of false selections that is to hold; None: every half-sample
             goes up all radii, and the bound is what follows.
         assumption: of that bound: "none", or "r_concave", under which more columns may be looked at.
-        tol: the Frank-Wolfe gap to which each radius is solved, as a share of the loss of the best constant.
-        key: the seed of the half-samples.
+        engine: "linear", which solves each radius from the one before. "sweep": each radius and half-sample is a run of
+            one-sample steps, and all of them are one `fw.sweep`, for dense rows on an accelerator; a column is selected
+            whose coefficient exceeds 1 % of the radius.
+        steps: of each run of a sweep; None for 20,000.
+        tol: the Frank-Wolfe gap to which each radius is solved, as a share of the loss of the best constant; a sweep
+            is content with a tenth.
+        key: the seed of the half-samples, and of a sweep.
         n_jobs: half-samples at a time, as joblib counts them; the result is the same bit for bit.
         progress: show a bar.
 
@@ -246,7 +255,7 @@ def stability_selection(
     pairs = whole_number(pairs, "pairs", 1)
     if not 0.5 < number(threshold, "threshold", 0.5, strict=True) <= 1:
         raise ValueError(f"{named('threshold')} must be over 0.5 and at most 1, got {threshold:g}")
-    number(tol, "tol", 0.0, strict=True)
+    way = Engine(engine, number(tol, "tol", 0.0, strict=True), SWEEP_STEPS if steps is None else steps)
     choose(assumption, ASSUMPTIONS, "assumption")
     if data.size < 4:
         raise ValueError(f"stability selection needs at least 4 rows, for it halves them, got {data.size}")
@@ -258,9 +267,10 @@ def stability_selection(
     halves = rows.halves(data.size, 2 * pairs, labels=labels, key=whole_number(key, "key", 0))
     counts = np.zeros((len(grid), settings.n_features), np.int64)
     total, missed = 0, 0
+    paths = way.paths(settings, data, halves, grid, key, progress)
     with ProgressBar(len(halves), progress, "half-samples", "half-samples") as bar, catch_interrupt() as interrupted:
         stop: Callable[[], bool] = jobs.never if jobs.away() else interrupted.is_set
-        tasks = [(settings, data, half, grid, limit, tol, stop) for half in halves]
+        tasks = [(settings, data, half, grid, limit, way, path, stop) for half, path in zip(halves, paths, strict=True)]
         bar.note("")
         with pools().limit(limits=1):  # here, for threads would undo one another's limits
             for sets, solved in jobs.in_order(selected_by, tasks, n_jobs=n_jobs):
@@ -274,7 +284,7 @@ def stability_selection(
     if missed:
         warn_of_unsolved(
             f"{missed} of {len(halves)} half-samples have radii that were not solved to {named('tol')}: the shares of "
-            "their columns may be wrong", data,
+            "their columns may be wrong", data, way.remedy,
         )  # fmt: skip
     shares, mean = counts / len(halves), total / len(halves)
     return Stability(np.array(grid), shares, float(threshold), pairs, columns, mean, limit, assumption)
@@ -318,7 +328,8 @@ def selected_by(
     half: HostArray,
     radii: list[float],
     limit: int | None,
-    tol: float,
+    engine: Engine,
+    path: HostArray | None,
     stop: Callable[[], bool],
 ) -> tuple[list[HostArray], bool]:
     """The columns that a half-sample selects at each radius; after the last of the list they stay as they are.
@@ -327,13 +338,13 @@ def selected_by(
     """
     train, solved = part(data, half), True
     units = loss_units(replace(settings, radius=1.0), train)
-    limits = tol * units
+    limits = engine.allowed * units
     seen = np.zeros(settings.n_features, bool)
     found: list[HostArray] = []
-    for radius, (coefs, at) in zip(radii, solve_radii(settings, train, radii, limits, stop=stop), strict=True):
+    for radius, (coefs, at) in zip(radii, models_of(settings, train, radii, limits, path, stop), strict=True):
         solved &= not unsolved(at, limits, units).any()
         sizes = np.abs(coefs).max(axis=0)
-        chosen = sizes > 0
+        chosen = sizes > engine.least * radius
         new = np.flatnonzero(chosen & ~seen)
         full = limit is not None and seen.sum() + len(new) >= limit
         if full:

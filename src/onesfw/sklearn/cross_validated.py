@@ -21,8 +21,19 @@ from onesfw.linear.defaults import default_radius
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Settings
 from onesfw.linear.losses import LOSSES
-from onesfw.linear.radius_folds import GRID, LARGEST, RULES, SMALLEST, Fold, FoldLosses, cross_validate
+from onesfw.linear.radius_folds import (
+    FOLD_STEPS,
+    FOLD_TOL,
+    GRID,
+    LARGEST,
+    RULES,
+    SMALLEST,
+    Fold,
+    FoldLosses,
+    cross_validate,
+)
 from onesfw.linear.stability import rising
+from onesfw.linear.swept import ENGINES, Engine
 from onesfw.linear.training import Budget
 from onesfw.results.pictures import BLUE, GREY, VERMILION, log_radii, save_figure, styled
 from onesfw.results.show import axes_of
@@ -42,6 +53,8 @@ SHARED: dict[str, list[Any]] = {
     "radii": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "cv": ["cv_object"],
     "rule": [StrOptions(set(RULES))],
+    "engine": [StrOptions(set(ENGINES))],
+    "steps": [Interval(Integral, 1, None, closed="left"), None],
 }
 
 
@@ -61,6 +74,7 @@ class CrossValidated(LinearOneSFW):
     radii: int | Sequence[float] | None
     cv: Folds | None
     rule: str
+    engine: str
 
     def _budget(self) -> Budget:
         """Half a pass, and the polish."""
@@ -87,7 +101,10 @@ class CrossValidated(LinearOneSFW):
             grid = rising(np.asarray(self.radii).tolist(), around)
         folds = self._folds(data, settings, seed)
         check_weights(folds, data.weights)
-        found = cross_validate(settings, data, folds, grid, n_jobs=self.n_jobs, stop=stop, note=note)
+        engine = Engine(self.engine, FOLD_TOL, FOLD_STEPS if self.steps is None else self.steps)
+        found = cross_validate(
+            settings, data, folds, grid, engine=engine, key=seed, n_jobs=self.n_jobs, stop=stop, note=note
+        )
         place = found.chosen(self.rule)
         self._losses = found
         self.radii_, self.loss_path_ = found.radii, found.losses
@@ -211,8 +228,12 @@ class OneSFWClassifierCV(CrossValidated, OneSFWClassifier):
             pairs of row numbers.
         rule: "best", or "one_standard_error": the smallest radius whose mean loss is within one standard error of the
             best one's.
+        engine: "linear", which solves each radius of a fold from the one before; or "sweep", for dense X on an
+            accelerator: each radius and fold is a run of one-sample steps, and all of them are one `fw.sweep`. The fit
+            on all rows is the same.
+        steps: of each run of a sweep; None for 100,000.
         loss: "logistic" or "squared_hinge"; what is measured on the rows held out, too.
-        tol: of the fit on all rows, see `OneSFWClassifier`; folds are solved to a gap of 1e-4.
+        tol: of the fit on all rows, see `OneSFWClassifier`; folds are solved to a gap of 1e-4, by a sweep to a tenth.
         fit_intercept: learn an intercept, which is not part of the norm.
         intercept_bound: it stays within ± this. None: anywhere.
         class_weight: weights of the classes, or "balanced".
@@ -256,6 +277,8 @@ class OneSFWClassifierCV(CrossValidated, OneSFWClassifier):
         radii: int | Sequence[float] | None = None,
         cv: Folds | None = None,
         rule: str = "best",
+        engine: str = "linear",
+        steps: int | None = None,
         loss: str = "logistic",
         tol: float | None = 1e-6,
         fit_intercept: bool = True,
@@ -270,6 +293,8 @@ class OneSFWClassifierCV(CrossValidated, OneSFWClassifier):
         self.radii = radii
         self.cv = cv
         self.rule = rule
+        self.engine = engine
+        self.steps = steps
         self.loss = loss
         self.tol = tol
         self.fit_intercept = fit_intercept
@@ -294,9 +319,13 @@ class OneSFWRegressorCV(CrossValidated, OneSFWRegressor):
         cv: how many folds, shuffled; None for 5. Or a splitter of scikit-learn's, or pairs of row numbers.
         rule: "best", or "one_standard_error": the smallest radius whose mean loss is within one standard error of the
             best one's.
+        engine: "linear", which solves each radius of a fold from the one before; or "sweep", for dense X on an
+            accelerator: each radius and fold is a run of one-sample steps, and all of them are one `fw.sweep`. The fit
+            on all rows is the same.
+        steps: of each run of a sweep; None for 100,000.
         loss: "squared", "huber" or "poisson"; what is measured on the rows held out, too.
         epsilon: where the Huber loss turns linear.
-        tol: of the fit on all rows, see `OneSFWRegressor`; folds are solved to a gap of 1e-4.
+        tol: of the fit on all rows, see `OneSFWRegressor`; folds are solved to a gap of 1e-4, by a sweep to a tenth.
         fit_intercept: learn an intercept, which is not part of the norm.
         intercept_bound: it stays within ± this. None: anywhere.
         scale: divide columns by their scales: "auto" where they differ by more than 100, True or False. The scales are
@@ -341,6 +370,8 @@ class OneSFWRegressorCV(CrossValidated, OneSFWRegressor):
         radii: int | Sequence[float] | None = None,
         cv: Folds | None = None,
         rule: str = "best",
+        engine: str = "linear",
+        steps: int | None = None,
         loss: str = "squared",
         epsilon: float = 1.35,
         tol: float | None = 1e-6,
@@ -355,6 +386,8 @@ class OneSFWRegressorCV(CrossValidated, OneSFWRegressor):
         self.radii = radii
         self.cv = cv
         self.rule = rule
+        self.engine = engine
+        self.steps = steps
         self.loss = loss
         self.epsilon = epsilon
         self.tol = tol

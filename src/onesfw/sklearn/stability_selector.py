@@ -25,6 +25,7 @@ from onesfw.linear.learner import Settings
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.scaling import chosen_scales, divided
 from onesfw.linear.stability import SETS, Stability, stability_selection
+from onesfw.linear.swept import ENGINES
 from onesfw.sklearn.selector import ColumnSelector
 
 if TYPE_CHECKING:
@@ -56,7 +57,12 @@ class StabilitySelector(ColumnSelector, BaseEstimator):
         fit_intercept: learn an intercept, which is not part of the norm.
         scale: divide columns by their scales, so that the norm compares like with like: True, False, or "auto" where
             they differ by more than 100.
-        tol: the Frank-Wolfe gap to which each model is solved, over the loss of the best constant.
+        engine: "linear", which solves each radius from the one before; or "sweep", for dense X on an accelerator: each
+            radius and half-sample is a run of one-sample steps, all of them one `fw.sweep`, and a column is selected
+            whose coefficient exceeds 1 % of the radius.
+        steps: of each run of a sweep; None for 20,000.
+        tol: the Frank-Wolfe gap to which each model is solved, over the loss of the best constant; a sweep is content
+            with a tenth.
         random_state: the seed of the half-samples.
         n_jobs: half-samples at a time: threads, or workers of the joblib backend that the user chose; the selection is
             the same bit for bit.
@@ -100,6 +106,8 @@ class StabilitySelector(ColumnSelector, BaseEstimator):
         "epsilon": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "scale": ["boolean", StrOptions({"auto"})],
+        "engine": [StrOptions(set(ENGINES))],
+        "steps": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -124,6 +132,8 @@ class StabilitySelector(ColumnSelector, BaseEstimator):
         epsilon: float = 1.35,
         fit_intercept: bool = True,
         scale: bool | str = True,
+        engine: str = "linear",
+        steps: int | None = None,
         tol: float = 1e-4,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -139,6 +149,8 @@ class StabilitySelector(ColumnSelector, BaseEstimator):
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.scale = scale
+        self.engine = engine
+        self.steps = steps
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -169,8 +181,9 @@ class StabilitySelector(ColumnSelector, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         found = stability_selection(
             settings, divided(data, chosen_scales(data, self.scale)), self.radii, pairs=self.n_pairs,
-            threshold=self.threshold, expected_false=self.expected_false, assumption=self.assumption, tol=self.tol,
-            key=seed, n_jobs=self.n_jobs, progress=bool(self.verbose),
+            threshold=self.threshold, expected_false=self.expected_false, assumption=self.assumption,
+            engine=self.engine, steps=self.steps, tol=self.tol, key=seed, n_jobs=self.n_jobs,
+            progress=bool(self.verbose),
         )  # fmt: skip
         names = getattr(self, "feature_names_in_", None)
         self.stability_ = found if names is None else replace(found, names=tuple(str(name) for name in names))
