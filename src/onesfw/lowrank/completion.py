@@ -304,7 +304,7 @@ def path_state(
     data = plan.observe(learnt)
     del learnt  # as large as the data
     radii = default_radii(data) if grid is None else grid
-    limits = Limits(max(plan.gap_tol, PATH_GAP), plan.max_rank, stop=watch.path_over, prove=False)
+    limits = Limits(max(plan.gap_tol, PATH_GAP), plan.max_rank, stop=watch.path_over)
 
     def report(place: int, point: Point) -> None:
         watch.say(f"radius {place + 1}/{len(radii)}", radii[place])

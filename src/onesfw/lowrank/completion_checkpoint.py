@@ -38,9 +38,6 @@ class Saves:
         for point in [*points, *(stage.point for stage in stages)]:
             check_point(point, self.shape)
         for stage in stages:
-            start = stage.start
-            if start is not None and not (start.shape in [(n,) for n in self.shape] and np.isfinite(start).all()):
-                raise ValueError("a vector")
             if not 0 < stage.drop < 1 or np.isnan(stage.before):
                 raise ValueError("a stage")
         if self.path.figures and not (self.path.best and self.path.last):
@@ -109,10 +106,9 @@ def pack_stage(stage: Stage | None, prefix: str, tensors: Tensors) -> Json:
     """A stage as JSON and tensors."""
     if stage is None:
         return None
-    if stage.start is not None:
-        tensors[f"{prefix}start"] = stage.start
-    point = pack_point(stage.point, prefix, tensors)
-    return {"point": point, "before": str(stage.before), "drop": stage.drop, "started": stage.start is not None}
+    return {
+        "point": pack_point(stage.point, prefix, tensors), "before": str(stage.before), "drop": stage.drop,
+    }  # fmt: skip
 
 
 def unpack_stage(content: Json, prefix: str, tensors: Tensors) -> Stage | None:
@@ -122,8 +118,7 @@ def unpack_stage(content: Json, prefix: str, tensors: Tensors) -> Stage | None:
     point = unpack_point(content["point"], prefix, tensors)
     if point is None:
         raise ValueError("a stage without its point")
-    start = tensors[f"{prefix}start"] if content["started"] else None
-    return Stage(point, start, float(content["before"]), float(content["drop"]))
+    return Stage(point, float(content["before"]), float(content["drop"]))
 
 
 def pack_path(state: PathState, tensors: Tensors) -> Json:

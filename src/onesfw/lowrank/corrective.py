@@ -16,25 +16,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onesfw.lowrank.entry_kernels import (
+from onesfw.lowrank.entry_kernels import slopes, times, times_transposed, towards
+from onesfw.lowrank.factors import balance, padded
+from onesfw.lowrank.norm_bound import bounded
+from onesfw.lowrank.observed import Observed
+from onesfw.lowrank.singular import Scaled, Triples, leading
+from onesfw.lowrank.step_kernels import (
+    ROOM,
     advance,
+    block_room,
     crossed,
     forward,
     gradients,
-    longest,
     moments,
     precondition,
     redirect,
     sizes,
-    slopes,
-    times,
-    times_transposed,
-    towards,
 )
-from onesfw.lowrank.factors import balance, padded
-from onesfw.lowrank.norm_bound import upper_bound
-from onesfw.lowrank.observed import Observed
-from onesfw.lowrank.singular import Scaled, Triples, leading
 from onesfw.lowrank.step_search import Polynomial, room, search
 from onesfw.trees import HostArray
 
@@ -44,14 +42,13 @@ MOST_ROUNDS = 500
 NO_LIMIT = 2**31  # of the rank
 STEPS_A_ROUND = 20
 LEAST_STEPS = 4
-MOST_KEPT = 4_000_000  # entries whose x is kept from step to step, in 12 bytes each
+MOST_KEPT = 4_000_000  # entries whose x is kept from step to step, in 20 bytes each
 SETTLED = 0.3  # times gap_tol² and F without X: a gain that ends the first round; gains fall with the square of gaps
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
+ROUNDING = 1e-12  # of σ_1, where all singular values are found at once
 LEAST_VALUE = 1e-2  # of the value without X: gaps are compared with no less
-ERROR = 0.25  # of the gap to be reached: how well a gap is known
-FAR = 2.0  # times the gap to be reached: a larger one is not worth a proof
 
 
 @dataclass(frozen=True)
@@ -87,14 +84,12 @@ class Limits:
         max_rank: of X.
         rounds: of atoms, at most.
         stop: asked after each step.
-        prove: whether the gap is proven at the end, and not only estimated.
     """
 
     gap_tol: float = 1e-3
     max_rank: int = NO_LIMIT
     rounds: int = MOST_ROUNDS
     stop: Callable[[], bool] = lambda: False
-    prove: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,8 +97,6 @@ class Stage:
     """Where a run stands between two rounds, and all that the next one needs."""
 
     point: Point
-    start: HostArray | None = None
-    """The last leading singular vector."""
     before: float = np.inf
     """The value of the round before."""
     drop: float = DROP
@@ -161,26 +154,19 @@ def fit(
             report(point)
             keep(stage)
             continue
-        rng = np.random.default_rng([key, point.rounds])
-        point, atoms = certified(data, point, slope, stage.start, goal, rng)
-        report(point)
         stuck = gain < 1e-3 * goal
-        reached = point.gap <= goal
-        if why is None and limits.stop():
-            why = "stopped"
-        elif why is None and stuck and stage.drop < 1e-9:
+        if why is None and stuck and stage.drop < 1e-9:
             why = "stuck"
-        if limits.prove and (reached or why is not None):
-            level = max(goal, ERROR * point.gap)  # a large gap need not be known better
-            point = proven(data, point, level, np.random.default_rng([key, point.rounds, 1]))
+        rng = np.random.default_rng([key, point.rounds])
+        point, atoms = certified(data, point, slope, goal, rng, why is not None)
+        report(point)
         if point.gap <= goal:
             why = "gap"
         if why is not None:
             return point, why
         drop = stage.drop * (0.1 if stuck else 1.0)  # the new atoms were dropped again
         grown = point if settled else grow(data, point, atoms, cap)  # corrected all the way, before atoms are let in
-        start = None if reached else atoms.start  # what the proof found was hidden by the warm start
-        stage = Stage(grown, start, point.value, drop)
+        stage = Stage(grown, point.value, drop)
         keep(stage)
 
 
@@ -205,7 +191,7 @@ def first_atoms(data: Observed, zero: Point, cap: int, rng: np.random.Generator)
     """From X = 0 towards a mixture of the leading singular vectors of the gradient."""
     g = np.empty_like(data.y)
     slopes(*data.head, zero.P, zero.Q, zero.bu, zero.bi, g)
-    atoms = leading(scaled(data, g), min(FIRST_ATOMS, cap), rng, accuracy=1e-2, proof=1.0, dtype=data.y.dtype)
+    atoms = leading(scaled(data, g), min(FIRST_ATOMS, cap), rng, accuracy=1e-2, dtype=data.y.dtype)
     return mixed(data, zero, atoms, atoms.values, 1.0)
 
 
@@ -244,57 +230,35 @@ def with_one_more(data: Observed, point: Point, key: int) -> Point:
     """A point with one more atom, whatever the gap says."""
     point, slope = measured(data, point)
     rng = np.random.default_rng([key, point.rounds])
-    atoms = leading(scaled(data, slope), 1, rng, accuracy=1e-2, proof=1.0, dtype=data.y.dtype)
+    atoms = leading(scaled(data, slope), 1, rng, accuracy=1e-2, dtype=data.y.dtype)
     return mixed(data, point, atoms, np.ones(1), 0.5)
 
 
 def measured(data: Observed, point: Point) -> tuple[Point, HostArray]:
-    """A point with its value and its multiplier, and the loss's slope at each entry."""
-    g = np.empty(data.n, point.P.dtype)
-    total, along = slopes(*data.head, point.P, point.Q, point.bu, point.bi, g)
+    """A point with its value and its multiplier, and the loss's slope at each entry, in double precision."""
+    g = np.empty(data.n)
+    total, along = slopes(*data.head, point.P.astype(g.dtype), point.Q.astype(g.dtype), point.bu, point.bi, g)
     return replace(
         point, value=(total + penalty(data, point)) / data.n, multiplier=-along / point.radius / data.n, gap=np.inf
     ), g
 
 
 def certified(
-    data: Observed,
-    point: Point,
-    g: HostArray,
-    start: HostArray | None,
-    goal: float,
-    rng: np.random.Generator,
+    data: Observed, point: Point, g: HostArray, goal: float, rng: np.random.Generator, last: bool
 ) -> tuple[Point, Triples]:
-    """The Frank-Wolfe gap of a balanced point whose slopes are g, as it seems, and the leading atoms of its gradient.
+    """A balanced point whose slopes are g with its Frank-Wolfe gap, and the leading atoms of its gradient.
 
-    σ_1 is taken as large as its estimated error allows; a gap that is far above its goal is not known so well.
+    The gap fails to be one with probability `norm_bound.CHANCE`. It is known well where it is at its goal, or where `last`
+    asks for it.
     """
-    level = point.multiplier * data.n
-    atoms = leading(
-        scaled(data, g), max(FEWEST_ATOMS, point.rank), rng,
-        accuracy=needed(data, point, goal), start=start, above=max(level, 0.0),
-        enough=max(level, 0.0) + FAR * goal * data.n / point.radius, dtype=data.y.dtype,
-    )  # fmt: skip
-    return with_gap(data, point, float(atoms.values[0]) + atoms.error, bias_gain(data, point, g)), atoms
-
-
-def proven(data: Observed, point: Point, goal: float, rng: np.random.Generator) -> Point:
-    """A point with its value and its Frank-Wolfe gap in double precision, and a bound in the place of σ_1.
-
-    The bound is no sharper than the goal asks for; it fails with probability `norm_bound.CHANCE`.
-    """
-    wide = replace(point, P=point.P.astype(np.float64), Q=point.Q.astype(np.float64))
-    wide, g = measured(data, wide)
-    biases = bias_gain(data, wide, g)
-    enough = wide.multiplier * data.n + (goal - biases) * data.n / point.radius
-    sigma = upper_bound(scaled(data, g), rng, accuracy=needed(data, wide, goal), enough=enough)
-    return replace(with_gap(data, wide, sigma, biases), P=point.P, Q=point.Q)
-
-
-def needed(data: Observed, point: Point, goal: float) -> float:
-    """The relative accuracy of σ_1 that a goal asks for."""
-    along = abs(point.multiplier) * point.radius
-    return float(np.clip(ERROR * goal / max(along, 1e-300), 1e-9, 1e-2))
+    level, biases = max(point.multiplier * data.n, 0.0), bias_gain(data, point, g)
+    operator, count, kind = scaled(data, g), max(FEWEST_ATOMS, point.rank), data.y.dtype
+    if operator.is_narrow(count):
+        atoms = operator.exact_triples(count, level, kind)
+        return with_gap(data, point, float(atoms.values[0]) * (1 + ROUNDING), biases), atoms
+    enough = level + (goal - biases) * data.n / point.radius
+    atoms, sigma = bounded(operator, count, level, rng, enough=enough, known=last, dtype=kind)
+    return with_gap(data, point, sigma, biases), atoms
 
 
 def with_gap(data: Observed, point: Point, sigma: float, biases: float) -> Point:
@@ -316,7 +280,7 @@ def bias_gain(data: Observed, point: Point, g: HostArray) -> float:
 
 
 class Scale(NamedTuple):
-    """The preconditioner of the factors of one side: see `entry_kernels.scale_of`."""
+    """The preconditioner of the factors of one side: see `step_kernels.scale_of`."""
 
     weights: HostArray
     counts: HostArray
@@ -344,9 +308,10 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool], little: floa
     row_ridge, col_ridge = data.ridge
     columns = P.shape[1]
     whole = n <= MOST_KEPT
-    X = np.empty((3, n if whole else longest(data.ptr)), P.dtype)
+    X = np.empty((ROOM, n if whole else block_room(data.ptr)), P.dtype)
+    biased = row_ridge > 0
     while steps < STEPS_A_ROUND:
-        along, bends = gradients(*data.head, P, Q, bu, bi, X[0], whole and steps > 0, GP, GQ, gu, gi)
+        along, bends = gradients(*data.head, P, Q, bu, bi, biased, X, whole and steps > 0, GP, GQ, gu, gi)
         (size_p, weight_p), (size_q, weight_q) = sizes(data.p, data.row_counts, P), sizes(data.q, data.col_counts, Q)
         size = size_p + size_q
         pull = max(-along / radius, 0.0) if size >= 2 * radius * FULL else 0.0  # the multiplier
@@ -376,7 +341,7 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool], little: floa
             for D, G, scale in sides:
                 redirect(D, G, 0.0, *scale)
         oP, GP, oQ, GQ, ou, gu, oi, gi, last = GP, oP, GQ, oQ, gu, ou, gi, oi, new
-        sums = moments(*data.head, P, Q, dP, dQ, bu, bi, du, di, X)
+        sums = moments(*data.head, P, Q, dP, dQ, bu, bi, du, di, biased, X)
         (cross_p, length_p), (cross_q, length_q) = crossed(data.p, P, dP), crossed(data.q, Q, dQ)
         shares = (0.0, 0.0, 0.0)
         if row_ridge:
@@ -389,7 +354,7 @@ def descend(data: Observed, point: Point, stop: Callable[[], bool], little: floa
             t = shortened(data, (P, Q, bu, bi), (dP, dQ, du, di), norms, shares, pulled, radius, t)
         share = room(norms, radius, pulled, t)
         if whole:
-            forward(X, t, share)
+            forward(X, t, share, biased)
         advance(P, dP, t, np.sqrt(share))
         advance(Q, dQ, t, np.sqrt(share))
         if row_ridge:

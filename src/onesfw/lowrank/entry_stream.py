@@ -84,7 +84,7 @@ class EntryStream:
         order = np.lexsort((d.cols, d.rows))
         ptr = np.concatenate([[0], np.cumsum(np.bincount(d.rows, minlength=d.shape[0]))])
         operator = Scaled(ptr, d.cols[order], d.values[order], 1 / np.sqrt(p), 1 / np.sqrt(q))
-        atom = leading(operator, 1, np.random.default_rng([key, model.steps]), accuracy=ACCURACY, proof=1.0)
+        atom = leading(operator, 1, np.random.default_rng([key, model.steps]), accuracy=ACCURACY)
         size = np.sqrt(share * model.radius)
         left, right = -size * atom.left / np.sqrt(p)[:, None], size * atom.right / np.sqrt(q)[:, None]
         keep = np.sqrt(1 - share)

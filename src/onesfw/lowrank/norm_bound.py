@@ -1,4 +1,4 @@
-"""A bound on the largest singular value that fails with a known, tiny probability: the proof that ends a run.
+"""Singular triples above a level, and a bound on the largest value, however close to the level they lie.
 
 A Ritz value is never above σ_1, and may stay below it while it seems to have converged. Lanczos's method on AᵀA
 from v has orthonormal polynomials p_0, p_1, …: ‖Σ c_j p_j(AᵀA) v‖² = Σ c_j² ≥ γ² (Σ c_j p_j(σ_1²))² with γ =
@@ -16,78 +16,118 @@ from math import exp, log, log1p, pi, sqrt
 
 import numpy as np
 from numba import njit
-from scipy.linalg import eigvalsh_tridiagonal
+from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal
 
-from onesfw.lowrank.singular import Scaled
-from onesfw.trees import HostArray
+from onesfw.lowrank.entry_kernels import times, times_transposed
+from onesfw.lowrank.singular import Scaled, Triples
+from onesfw.trees import DType, HostArray
 
 CHANCE = 1e-6  # of a bound that does not hold
-FIRST_LOOK, SHARE = 16, 10  # steps until the first look; then after a tenth more each
+KNOWN = 0.25  # of the height above the level: how well σ_1 is known at the end
+FIRST_LOOK, SHARE = 16, 20  # steps until the first look; then after a twentieth more each
 MOST_STEPS = 1_000
-BLOCK = 64  # vectors that are made room for at once
-PERIOD = 5  # steps, in the first two of which vectors are made orthogonal to all: √ε of that is enough (Simon 1984)
+HURRY = 3  # steps for each triple: good enough for atoms, if not for a sharp bound
+BLOCK = 128  # vectors that room is made for at first
+PERIOD = 8  # steps, in the first two of which vectors are made orthogonal to all: √ε of that is enough (Simon 1984)
 EXHAUSTED = 1e-12  # of the largest coefficient: nothing is left but rounding
 SMALL = 1e-3  # of the coefficient beside it: much was taken away
 ROUNDING = 1e-12  # of the bound, relative
-COLUMNS_WORTH = 10  # vectors: products of columns are taken where they cost no more than steps for so many
 
 
-def upper_bound(operator: Scaled, rng: np.random.Generator, *, accuracy: float, enough: float = 0.0) -> float:
-    """A number that σ_1 is above with probability CHANCE at most.
+def bounded(
+    operator: Scaled,
+    count: int,
+    level: float,
+    rng: np.random.Generator,
+    *,
+    enough: float,
+    known: bool,
+    dtype: DType | type = np.float64,
+) -> tuple[Triples, float]:
+    """Triples whose values are above the level, one at least, and a number that σ_1 exceeds with probability CHANCE.
 
-    The search ends where the bound is `enough`, or above the Ritz value by at most the relative `accuracy`, or after
-    MOST_STEPS steps; then the bound holds too. The start is drawn here: one that knows the matrix proves nothing.
+    The search ends where the number is `enough`. Where σ_1 is larger, it ends after HURRY steps for each of `count`
+    triples, or, with `known`, where σ_1's height above the level, which it is not below, is known well; at the latest
+    after MOST_STEPS steps, and the number holds then too. The start is drawn here: one that knows the matrix proves
+    nothing.
     """
-    if operator.is_narrow(COLUMNS_WORTH):
-        found = operator.exact_triples(1, np.inf, np.float64)
-        return float(found.values[0] + found.error)
-    short, long = len(operator.inside), len(operator.outside)
-    level = -log(CHANCE * sqrt(pi / (2 * short)))
+    short = len(operator.inside)
+    doubt = -log(CHANCE * sqrt(pi / (2 * short)))
     most = min(MOST_STEPS, short)
+    basis = np.empty((min(BLOCK, most) + 1, short))
     v = rng.standard_normal(short)
-    v /= np.linalg.norm(v)
-    basis: list[HostArray] = []
-    x, y, before = np.empty(long), np.empty(short), np.zeros(short)
-    diagonal: list[float] = []
-    beside: list[float] = []
-    look, beta, done = FIRST_LOOK, 0.0, 0
+    basis[0] = v / np.linalg.norm(v)
+    a, b = np.zeros(most), np.zeros(most)
+    done, ended, look = 0, False, min(FIRST_LOOK, most)
     while True:
-        if done % BLOCK == 0:
-            basis.append(np.empty((min(BLOCK, most - done), short)))
-        basis[-1][done % BLOCK] = v
-        operator.forward(v, x)
-        operator.back(x, y)
-        done += 1
-        y -= beta * before
-        alpha = float(y @ v)
-        y -= alpha * v
-        beta = sqrt(y @ y)
-        if done % PERIOD < 2 or beta < SMALL * alpha:
-            beta = orthogonal(y, basis, done, beta)
-        diagonal.append(alpha)
-        beside.append(beta)
-        ended = beta <= EXHAUSTED * max(diagonal) or done == short
-        if ended or done in (look, most):
-            look = done + max(1, done // SHARE)
-            a, b, places = np.array(diagonal), np.array(beside), (done - 1, done - 1)
-            ritz = max(float(eigvalsh_tridiagonal(a, b[:-1], "i", places)[0]), 0.0)
-            if ended:
-                return sqrt(ritz) * (1 + ROUNDING)
-            if done == most or growth(a, b, max(enough, sqrt(ritz) * (1 + accuracy)) ** 2) >= level:
-                return sqrt(christoffel_root(a, b, ritz, level)) * (1 + ROUNDING)
-        before, v = v, y / beta
-
-
-def orthogonal(y: HostArray, basis: list[HostArray], done: int, size: float) -> float:
-    """Take from y, of that size, what lies along the first vectors of the basis; the size that is left."""
-    for _ in range(2):
-        for place, block in enumerate(basis):
-            part = block[: done - place * BLOCK]
-            y -= part.T @ (part @ y)
-        before, size = size, sqrt(y @ y)
-        if size > 0.7 * before:  # little was left to take away
+        if look >= len(basis):
+            basis = np.vstack([basis, np.empty((len(basis), short))])
+        done, ended = lanczos(*operator.arrays, basis, a, b, done, look)
+        proven = growth(a[:done], b[:done], enough**2)  # −∞ where a Ritz value is larger
+        if ended or done == most or proven >= doubt or (proven < 0 and not known and done >= HURRY * count):
             break
-    return size
+        if known:
+            ritz = largest(a[:done], b[:done])
+            close = max(ritz + KNOWN / (1 - KNOWN) * (ritz - level), ritz * (1 + 10 * ROUNDING))
+            if growth(a[:done], b[:done], close**2) >= doubt:
+                break
+        look = min(done + max(1, done // SHARE), most)
+    a, b = a[:done], b[:done]
+    values = np.sqrt(np.maximum(eigvalsh_tridiagonal(a, b[:-1])[::-1], 0.0))
+    bound = float(values[0]) if ended else sqrt(christoffel_root(a, b, float(values[0]) ** 2, doubt))
+    wanted = max(1, int((values > level).sum()))
+    _, mixture = eigh_tridiagonal(a, b[:-1], select="i", select_range=(done - wanted, done - 1))
+    return operator.triples(values, basis[:done].T @ mixture[:, ::-1], level, dtype), bound * (1 + ROUNDING)
+
+
+def largest(a: HostArray, b: HostArray) -> float:
+    """The largest Ritz value."""
+    place = len(a) - 1
+    return sqrt(max(float(eigvalsh_tridiagonal(a, b[:-1], "i", (place, place))[0]), 0.0))
+
+
+@njit(cache=True, nogil=True)
+def lanczos(
+    ptr: HostArray, cols: HostArray, g: HostArray, inside: HostArray, outside: HostArray, wide: bool,
+    basis: HostArray, a: HostArray, b: HostArray, done: int, until: int,
+) -> tuple[int, bool]:  # fmt: skip
+    """More vectors of the basis and coefficients of AᵀA in it; how many there are, and whether its space is exhausted.
+
+    A vector is made orthogonal to all others in the first two of PERIOD steps and where much was taken away from it.
+    """
+    x, top = np.empty(len(outside)), 0.0
+    weights = outside * outside
+    y = np.empty(len(inside))
+    for j in range(done):
+        top = max(top, a[j])
+    for j in range(done, until):
+        v = basis[j]
+        if wide:
+            times_transposed(ptr, cols, g, inside * v, x)
+            x *= weights
+            times(ptr, cols, g, x, y)
+        else:
+            times(ptr, cols, g, inside * v, x)
+            x *= weights
+            times_transposed(ptr, cols, g, x, y)
+        y *= inside
+        if j:
+            y -= b[j - 1] * basis[j - 1]
+        a[j] = np.dot(y, v)
+        y -= a[j] * v
+        size = sqrt(np.dot(y, y))
+        if (j + 1) % PERIOD < 2 or size < SMALL * a[j]:
+            for _ in range(2):
+                y -= np.dot(basis[: j + 1].T, np.dot(basis[: j + 1], y))
+                before, size = size, sqrt(np.dot(y, y))
+                if size > 0.7 * before:  # little was left to take away
+                    break
+        b[j] = size
+        top = max(top, a[j])
+        if size <= EXHAUSTED * top or j + 1 == len(y):
+            return j + 1, True
+        basis[j + 1] = y / size
+    return until, False
 
 
 @njit(cache=True, nogil=True)
@@ -107,10 +147,12 @@ def christoffel_root(diagonal: HostArray, beside: HostArray, ritz: float, level:
 
 @njit(cache=True, nogil=True)
 def growth(diagonal: HostArray, beside: HostArray, square: float) -> float:
-    """log Σ p_j² / 2 at a square above every Ritz value's, where all p_j are positive."""
+    """log Σ p_j² / 2 at a square above every Ritz value's, where all p_j are positive; −∞ below one (Sturm's rule)."""
     ratio, height, total = 1.0, 0.0, 0.0
     for j in range(len(diagonal)):
         rest = square - diagonal[j] - (beside[j - 1] / ratio if j else 0.0)
+        if rest <= 0.0:
+            return -np.inf
         ratio = max(rest, 1e-300) / max(beside[j], 1e-300)  # p_{j+1}/p_j
         height += log(ratio)
         top = max(total, 2.0 * height)

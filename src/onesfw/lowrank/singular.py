@@ -15,25 +15,24 @@ from onesfw.trees import DType, HostArray
 MOST_STEPS = 300
 FIRST_CHECK, EVERY, SHARE = 8, 3, 8  # steps until the first look, and between looks: 3, or an eighth of those done
 BLOCK = 32  # vectors that are made room for at once
-HURRY = 3  # steps for each vector that is asked for: good enough for atoms, if not for a bound
 MOST_COLUMNS = 256  # of a matrix whose columns are multiplied with one another
 PRODUCTS = 10  # for each vector that is asked for: what a bidiagonalisation takes at least
 TINY = 1e-300
 
 
 class Triples(NamedTuple):
-    """σ_1 ≥ σ_2 ≥ …, their left and right vectors as columns, where to start next time, and how far σ_1 may be off.
+    """σ_1 ≥ σ_2 ≥ …, their left and right vectors as columns.
 
-    Vectors are there for the values that were asked for alone. Without `proven` the search ended early, and σ_1 may be
-    larger by more than the error.
+    Vectors are there for the values that were asked for alone.
     """
 
     values: HostArray
     left: HostArray
     right: HostArray
-    start: HostArray
-    error: float
-    proven: bool = True
+
+    def start(self, operator: Scaled) -> HostArray:
+        """Where a search begins that knows these."""
+        return (self.left if operator.wide else self.right)[:, 0].astype(np.float64)
 
 
 class Scaled:
@@ -43,13 +42,16 @@ class Scaled:
         self.ptr, self.cols, self.g = ptr, cols, g
         self.wide = len(b) > len(a)
         self.inside, self.outside = (a, b) if self.wide else (b, a)
-        self.products = 0
+
+    @property
+    def arrays(self) -> tuple[HostArray, HostArray, HostArray, HostArray, HostArray, bool]:
+        """What kernels take."""
+        return self.ptr, self.cols, self.g, self.inside, self.outside, self.wide
 
     def forward(self, v: HostArray, out: HostArray) -> None:
         """From the shorter side to the longer one."""
         (times_transposed if self.wide else times)(self.ptr, self.cols, self.g, self.inside * v, out)
         out *= self.outside
-        self.products += 1
 
     def is_narrow(self, count: int) -> bool:
         """Whether products of columns are cheaper than the steps for so many vectors."""
@@ -64,26 +66,23 @@ class Scaled:
         column_products(self.ptr, self.cols, self.g, self.outside, products)
         squares, vectors = np.linalg.eigh(products * np.outer(self.inside, self.inside), "L")
         values = np.sqrt(np.maximum(squares[::-1][:count], 0.0))
-        return self.triples(values, vectors[:, ::-1][:, :count], above, 1e-12 * float(values[0]), True, dtype)
+        return self.triples(values, vectors[:, ::-1][:, :count], above, dtype)
 
-    def triples(
-        self, values: HostArray, shorter: HostArray, above: float, error: float, proven: bool, dtype: DType | type
-    ) -> Triples:
+    def triples(self, values: HostArray, shorter: HostArray, above: float, dtype: DType | type) -> Triples:
         """With the vectors of the longer side, of the values that are larger than `above`."""
         wanted = max(1, int((values > above).sum()))
         longer, x = np.zeros((len(self.outside), wanted), dtype), np.empty(len(self.outside))
         for place in range(wanted):
             self.forward(shorter[:, place], x)
             longer[:, place] = x / max(float(np.linalg.norm(x)), TINY)
-        first, short = shorter[:, 0].astype(np.float64), shorter[:, :wanted].astype(dtype, copy=False)
+        short = shorter[:, :wanted].astype(dtype, copy=False)
         left, right = (short, longer) if self.wide else (longer, short)
-        return Triples(values, left, right, first, error, proven)
+        return Triples(values, left, right)
 
     def back(self, w: HostArray, out: HostArray) -> None:
         """From the longer side to the shorter one."""
         (times if self.wide else times_transposed)(self.ptr, self.cols, self.g, self.outside * w, out)
         out *= self.inside
-        self.products += 1
 
 
 def leading(
@@ -93,22 +92,15 @@ def leading(
     *,
     accuracy: float,
     start: HostArray | None = None,
-    above: float = -1.0,
-    enough: float = np.inf,
-    proof: float = 2.0,
     dtype: DType | type = np.float64,
 ) -> Triples:
-    """The `count` largest singular values, and the vectors of those that are larger than `above`, of one at least.
+    """The `count` largest singular values and their vectors, until the estimated error of the first is small enough.
 
-    Only the vectors of the shorter side are kept. It stops when the leading value's estimated error is below the
-    relative `accuracy`, and the value has not risen by more than that while the number of steps grew by the factor
-    `proof`: near the optimum the active values coincide, and a warm start hides others. The error that it states
-    holds the accuracy too. It stops sooner, unproven,
-    where the leading value exceeds `enough`.
+    Only the vectors of the shorter side are kept. An estimate is no proof: a warm start hides other vectors.
     """
     short, long = len(operator.inside), len(operator.outside)
     if operator.is_narrow(count):
-        return operator.exact_triples(count, above, dtype)
+        return operator.exact_triples(count, -1.0, dtype)
     v = rng.standard_normal(short)
     v /= np.linalg.norm(v)
     if start is not None:
@@ -120,7 +112,7 @@ def leading(
     x, w, y = np.empty(long), np.zeros(long), np.empty(short)
     diagonal: list[float] = []
     beside: list[float] = []
-    claim, claimed, beta, done, proven = -1.0, 0, 0.0, 0, True
+    beta, done = 0.0, 0
     look = max(FIRST_CHECK, count + 2)
     while True:
         if done == len(basis):
@@ -151,22 +143,12 @@ def leading(
             values, right = bidiagonal_triples(diagonal, beside, 2)
             rest = beta * alpha * abs(float(right[-1, 0])) / max(float(values[0]), TINY)
             apart = float(values[0] - values[1]) if done > 1 else float(values[0])
-            error = min(beta, rest) if exhausted else rest * rest / apart if rest < apart else rest
-            if error > accuracy * values[0]:
-                claim = -1.0
-            elif claim < 0 or values[0] > claim * (1 + accuracy):
-                claim, claimed = float(values[0]), done
-                last = last or proof <= 1
-            else:
-                last = last or done >= proof * claimed
-            if not last and values[0] > enough and done >= HURRY * count:
-                last, proven = True, False
+            last = last or (rest * rest / apart if rest < apart else rest) <= accuracy * values[0]
         if last:
             break
         v = y / beta
     values, right = bidiagonal_triples(diagonal, beside, min(count, done))
-    slack = 0.0 if exhausted else accuracy * float(values[0])
-    return operator.triples(values, basis[:done].T @ right.astype(dtype), above, error + slack, proven, dtype)
+    return operator.triples(values, basis[:done].T @ right.astype(dtype), -1.0, dtype)
 
 
 def bidiagonal_triples(diagonal: list[float], beside: list[float], count: int) -> tuple[HostArray, HostArray]:
