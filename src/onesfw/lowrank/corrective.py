@@ -248,8 +248,7 @@ def certified(
 ) -> tuple[Point, Triples]:
     """A balanced point whose slopes are g with its Frank-Wolfe gap, and the leading atoms of its gradient.
 
-    The gap fails to be one with probability `norm_bound.CHANCE`. It is known well where it is at its goal, or where `last`
-    asks for it.
+    The gap fails to be one with probability `norm_bound.CHANCE`. It is known well at its goal, or where `last` asks.
     """
     level, biases = max(point.multiplier * data.n, 0.0), bias_gain(data, point, g)
     operator, count, kind = scaled(data, g), max(FEWEST_ATOMS, point.rank), data.y.dtype
