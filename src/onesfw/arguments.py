@@ -104,6 +104,13 @@ def number(value: object, argument: str, least: float, *, strict: bool = False) 
     return checked
 
 
+def flag(value: object, argument: str) -> bool:
+    """True or False; raises TypeError for anything else, words above all."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{named(argument)} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def whole_number(value: object, argument: str, least: int, most: int | None = None) -> int:
     """An integer of at least `least` and at most `most`; 1e5 counts as one."""
     checked = number(value, argument, least)

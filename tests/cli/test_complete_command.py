@@ -124,7 +124,12 @@ def test_bad_lines_are_named_or_skipped(files, tmp_path):
         (["--loss", "logistic"], "line 2.*−1 or \\+1"),
         (["--user", "item"], "different columns"),
         (["--plot", "m.txt"], "must end in"),
-        (["--k", "0"], "--k"),
+        (["--k", "0"], "--k is for recommendations; give --recommend"),
+        (["--out", "best.csv"], "--out is for recommendations; give --recommend"),
+        (["--recommend", "all", "--k", "0"], "--k must be a finite number of at least 1"),
+        (["--recommend", "all", "--out", "best.parquet"], "--out best.parquet must end in .csv or .txt"),
+        (["--format", "libsvm"], "--format='libsvm' is not known; choose one of 'csv', 'parquet'"),
+        (["--no-biases", "--ridge", "2"], "--ridge shrinks biases, and .*drop one"),
         (["--max-rank", "0"], "--max-rank"),
     ],
 )

@@ -227,6 +227,7 @@ BAD = {
     "numbers": (lambda: {"constraints": [1.0, 2.0]}, TypeError, "constraints must be sets"),
     "an empty fold": (lambda: {"rows": [[0, 1], []]}, ValueError, "choice 1 names no row"),
     "a row too far": (lambda: {"rows": [[0, 30]]}, ValueError, "names row 30, and the data have rows 0..29"),
+    "a short mask": (lambda: {"rows": [[True, False]]}, TypeError, r"or a mask of all 30 rows, got bool\(2,\)"),
     "fractions": (lambda: {"rows": [[0.5, 1.0]]}, TypeError, "choice 0 must be a vector of row numbers"),
     "no folds": (lambda: {"rows": []}, ValueError, "rows holds no choice"),
     "rows of no sum": (
@@ -272,3 +273,15 @@ def test_bootstraps_are_drawn_with_replacement():
     counts = np.array([len(np.unique(rows)) for rows in fw.rows.bootstrap(400, 50)])
     expected = 400 * (1 - (1 - 1 / 400) ** 400)
     assert abs(counts.mean() - expected) < 4 * counts.std(ddof=1) / 50**0.5
+
+
+def test_a_mask_stands_for_its_rows():
+    rng = np.random.default_rng(0)
+    objective = fw.FiniteSum(lambda x, row: (row @ x - 1) ** 2, rng.normal(size=(12, 3)).astype(np.float32))
+    mask = np.arange(12) % 3 > 0
+    by_mask, by_number = (
+        fw.sweep(objective, fw.sets.L1Ball(1.0, shape=3), steps=20, rows=[choice])
+        for choice in (mask, np.flatnonzero(mask))
+    )
+    assert np.array_equal(by_mask.x, by_number.x)
+    assert np.array_equal(by_mask.validation, by_number.validation)

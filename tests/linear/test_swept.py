@@ -181,7 +181,7 @@ def test_beyond_the_range_of_numbers():
     folds = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
     found = cross_validate(Settings(6, "poisson"), data, folds, [0.3, 1e6], engine=Engine("sweep", 1e-4, 2_000))
     assert found.chosen() == 0
-    with pytest.raises(FloatingPointError, match="scale rows and targets, or lower radii"):
+    with pytest.raises(FloatingPointError, match="lower radii, or raise steps where engine is 'sweep'"):
         cross_validate(Settings(6, "poisson"), data, folds, [1e6], engine=Engine("sweep", 1e-4, 2_000)).chosen()
 
 

@@ -172,6 +172,9 @@ def test_constant_ratings():
         ({"ridge": (1, 2, 3)}, "one number, or two"),
         ({"values": ["a", "b"]}, "vector of numbers"),
         ({"cols": None}, "cols and values are needed"),
+        ({"weighted": "yes"}, "weighted must be True or False, got 'yes'"),
+        ({"biases": 1}, "biases must be True or False, got 1"),
+        ({"biases": False, "ridge": 2.0}, "ridge shrinks biases, and without biases there are none"),
     ],
 )
 def test_mistakes_name_the_argument(change, message):
@@ -359,3 +362,30 @@ def test_a_low_rank_model_is_no_model_of_rows(chosen, tmp_path):
     chosen.save(tmp_path / "m.safetensors")
     with pytest.raises(ValueError, match=r"low-rank model.*LowRank\.load"):
         fw.linear.LinearModel.load(tmp_path / "m.safetensors")
+
+
+def test_a_gap_that_bounds_nothing_says_so():
+    """A limit of the rank can leave more to gain than there is."""
+    rng = np.random.default_rng(0)
+    i, j = np.nonzero(rng.random((30, 20)) < 0.5)
+    y = (rng.normal(size=(30, 6)) @ rng.normal(size=(6, 20)))[i, j]
+    limited = complete(i, j, y, (30, 20), radius=50.0, max_rank=1, biases=False)
+    assert limited.gap == pytest.approx(limited.value)
+    assert "all of the value: no bound" in str(limited)
+    assert "no bound" not in str(complete(i, j, y, (30, 20), radius=1.0))
+
+
+def test_without_biases_there_is_no_mean():
+    i, j = np.divmod(np.arange(30), 6)
+    model = complete(i, j, np.full(30, 3.0), radius=2.0, biases=False)
+    assert model.mean == 0
+    assert model.norm == pytest.approx(2.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("radii", "message"),
+    [(5, "radii must be a list of radii"), ([2.0, 1.0], "sort them"), ([1.0, 1.0], "must rise"), ([], "at least one")],
+)
+def test_radii_rise(radii, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        fw.lowrank.radius_path(*planted(), radii=radii)

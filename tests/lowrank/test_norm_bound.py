@@ -96,11 +96,51 @@ def test_a_sparse_matrix_in_tiles_of_columns():
 
 def test_the_bound_fails_as_often_as_it_says(monkeypatch):
     """With a chance of a fifth, and one value far above the others, for which the bound is nearly sharp."""
-    monkeypatch.setattr(norm_bound, "CHANCE", 0.2)
     monkeypatch.setattr(norm_bound, "FIRST_LOOK", 4)
     operator, failures = whole(np.diag(np.append(2.0, np.linspace(0.02, 1, 99)))), 0
     for seed in range(400):
-        _, bound = bounded(operator, 1, 0.0, np.random.default_rng(seed), enough=0.0, known=False)
+        _, bound = bounded(operator, 1, 0.0, np.random.default_rng(seed), enough=0.0, known=False, chance=0.2)
         failures += bound < 2 * (1 - 1e-9)
     assert failures == pytest.approx(400 * 0.2, abs=3 * 8)  # three standard errors
     assert CHANCE == 1e-6
+
+
+def diagonal(values):
+    """As an operator."""
+    n = len(values)
+    return Scaled(np.arange(n + 1), np.arange(n, dtype=np.int32), values, np.ones(n), np.ones(n))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.append(10.0, np.linspace(0, 1, 127)), 10 ** (-0.05 * np.arange(128)), 1 / np.arange(1, 129) ** 3.0],
+    ids=["one far above", "geometric", "cubes"],
+)
+def test_vectors_stay_orthogonal_where_values_converge_fast(values):
+    """With two of every eight vectors made orthogonal Ritz values rose to 1e6 and more times the largest."""
+    for seed in range(20):
+        found, bound = bounded(diagonal(values), 28, 0.0, np.random.default_rng(seed), enough=0.0, known=False)
+        assert found.values[0] == pytest.approx(values[0], rel=1e-9)
+        assert found.values[0] <= values[0] * (1 + 1e-13)
+        assert values[0] * (1 - 1e-13) <= bound <= 1.01 * values[0]
+
+
+def test_a_space_that_seems_exhausted_proves_nothing():
+    """A value 1e-10 above equal ones: the second coefficient is rounding, and a Ritz value as a bound failed."""
+    values = np.append(1 + 1e-10, np.ones(999))
+    for seed in range(100):
+        _, bound = bounded(diagonal(values), 4, 1.0, np.random.default_rng(seed), enough=0.0, known=True)
+        assert bound >= values[0]
+
+
+def test_below_what_is_enough_it_goes_on_to_the_proof():
+    """However few triples are asked for."""
+    values = np.linspace(0.5, 1.0, 400)
+    _, bound = bounded(diagonal(values), 1, 0.99, np.random.default_rng(0), enough=1.001, known=False)
+    assert 1.0 <= bound <= 1.001
+
+
+def test_a_goal_below_zero_is_no_goal():
+    operator = diagonal(np.linspace(0, 1, 400))
+    found, bound = bounded(operator, 4, 0.99, np.random.default_rng(0), enough=-1.15, known=True)
+    assert bound - found.values[0] <= 0.25 * (bound - 0.99)

@@ -36,3 +36,29 @@ def test_the_gap_is_no_smaller_than_the_true_one(seed, gap_tol):
     i, j, y = entries(seed)
     model = complete(i, j, y, (600, 300), radius=0.1, gap_tol=gap_tol)
     assert true_gap(model, i, j, y) - 1e-12 <= model.gap <= gap_tol * model.value
+
+
+@pytest.mark.parametrize("unit", [2.0**-36, 2.0**60, 2.0**250])
+@pytest.mark.parametrize("gap_tol", [1e-3, 1e-5])
+def test_the_gap_at_other_scales(unit, gap_tol):
+    """Fourth powers of slopes are formed, and squares in single precision."""
+    i, j, y = entries()
+    model = complete(i, j, y * unit, (600, 300), radius=0.1 * unit, gap_tol=gap_tol)
+    assert model.status == "gap"
+    assert (true_gap(model, i, j, y * unit) - 1e-12 * unit**2) <= model.gap <= gap_tol * model.value
+
+
+def test_values_too_small_are_refused():
+    i, j, y = entries()
+    with pytest.raises(ValueError, match="multiply them by some constant"):
+        complete(i, j, y * 1e-30, (600, 300), radius=1e-31)
+    assert complete(i, j, 0 * y, (600, 300), radius=1.0).value == 0
+
+
+def test_atoms_are_let_in_although_the_gap_is_known_badly():
+    """Noise of many values close to one another; it ended with rounding as its reason, four times above the goal."""
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 3_000, (2, 30_000))
+    model = complete(i, j, rng.normal(size=30_000), (3_000, 3_000), radius=0.5, gap_tol=1e-4)
+    assert model.status == "gap"
+    assert model.rounds <= 12

@@ -135,6 +135,8 @@ def test_a_picture(tmp_path):
          "fold 0 learns from lack a class; take fewer folds"),
         ({"cv": [(range(10), range(10, 20))]}, None, "cv must make at least two folds, got 1"),
         ({"cv": [(range(10), [25]), (range(10), [3])]}, None, "cv names rows that are not there"),
+        ({"cv": [(range(10), [-2]), (range(10), [3])]}, None, "cv names rows that are not there: .* counted from 0"),
+        ({"steps": 100}, None, "steps are those of engine='sweep'"),
         ({}, ["a"] * 20, "two classes"),
     ],
 )  # fmt: skip

@@ -68,7 +68,7 @@ def complete_command(
         True, "--weighted/--uniform", help="Users and items count by their entries.", rich_help_panel=MODEL
     ),
     biases: bool = typer.Option(
-        True, "--biases/--no-biases", help="A number for each user and item too.", rich_help_panel=MODEL
+        True, "--biases/--no-biases", help="The mean, and a number for each user and item.", rich_help_panel=MODEL
     ),
     ridge: float = typer.Option(
         None, metavar="W", help="The weight of the biases' squares; default: estimated.", rich_help_panel=MODEL
@@ -84,9 +84,11 @@ def complete_command(
     recommend: str = typer.Option(
         None, metavar="FILE", help="A table of users to recommend items to; all for everyone.", rich_help_panel=SHOW
     ),
-    k: Any = typer.Option("10", parser=whole, metavar="N", help="Items for each of them.", rich_help_panel=SHOW),
+    k: Any = typer.Option(
+        None, parser=whole, metavar="N", help="Items for each of them; default: 10.", rich_help_panel=SHOW
+    ),
     out: Path = typer.Option(
-        Path("recommendations.csv"), metavar="PATH", help="Where recommendations go, as CSV.", rich_help_panel=SHOW
+        None, metavar="PATH", help="Where these go, as CSV; default: recommendations.csv.", rich_help_panel=SHOW
     ),
     plot: Path = typer.Option(
         None, metavar="PATH", help="A picture of singular values and path.", rich_help_panel=SHOW
@@ -102,9 +104,15 @@ def complete_command(
             from onesfw.lowrank import Columns, complete_file
             from onesfw.lowrank.rating_files import read_users
 
-            whole_number(k, "k", 1)
-            outputs = {"--model": model, "--plot": plot, "--out": None if recommend is None else out}
-            check_outputs([ratings, test, None if recommend == "all" else recommend], outputs)
+            for option, given in (("--out", out), ("--k", k)):
+                if given is not None and recommend is None:
+                    raise ValueError(f"{option} is for recommendations; give --recommend, or leave it out")
+            count = 10 if k is None else whole_number(k, "k", 1)
+            place = Path("recommendations.csv") if out is None else out
+            outputs = {"--model": model, "--plot": plot, "--out": None if recommend is None else place}
+            check_outputs(
+                [ratings, test, None if recommend == "all" else recommend], outputs, {"--out": (".csv", ".txt")}
+            )
             columns = Columns(user, item, rating, form, delimiter, not no_header, skip_bad)
             everyone = recommend is None or recommend == "all"
             names = None if everyone else read_users(recommend, user)  # before any work
@@ -113,8 +121,8 @@ def complete_command(
                 max_rank=max_rank, gap_tol=gap_tol, delta=delta, ridge=ridge, key=key,
                 progress=not (quiet or as_json), checkpoint=checkpoint, time_limit=time_limit,
             )  # fmt: skip
-        wish = None if recommend is None else (names, out)
-        raise typer.Exit(show(done, ratings, columns, model, plot, wish, k, as_json))
+        wish = None if recommend is None else (names, place)
+        raise typer.Exit(show(done, ratings, columns, model, plot, wish, count, as_json))
 
 
 def show(

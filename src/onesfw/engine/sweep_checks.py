@@ -95,10 +95,15 @@ def checked_rows(rows: Iterable[npt.ArrayLike] | None, objective: Objective) -> 
     choices = []
     for place, numbers in enumerate(rows):
         array = np.asarray(numbers)
+        if array.dtype == bool and array.shape == (objective.total,):
+            array = np.flatnonzero(array)
         if array.size == 0:
             raise ValueError(f"rows: choice {place} names no row; leave it out, or take fewer folds")
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-            raise TypeError(f"rows: choice {place} must be a vector of row numbers, got {array.dtype}{array.shape}")
+            raise TypeError(
+                f"rows: choice {place} must be a vector of row numbers, or a mask of all {objective.total} rows, got "
+                f"{array.dtype}{array.shape}"
+            )
         if array.min() < 0 or array.max() >= objective.total:
             raise ValueError(
                 f"rows: choice {place} names row {array.max() if array.max() >= objective.total else array.min()}, and "

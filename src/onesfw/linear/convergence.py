@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import named
 from onesfw.linear.examples import Examples
@@ -17,6 +16,13 @@ from onesfw.trees import HostArray
 
 LARGE_SHARE = 0.1  # of the loss: a larger gap says that the model is not the one that was asked for
 NEGLIGIBLE = 2e-6  # of the loss of the best constant: nothing is left to gain, however small the loss
+
+
+def warn_unconverged(text: str, stacklevel: int) -> None:
+    """scikit-learn's ConvergenceWarning, which is imported here alone: that takes longer than most fits."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel + 1)
 
 
 def too_large(gap: HostArray, loss: HostArray, units: HostArray) -> HostArray:
@@ -32,7 +38,7 @@ def unsolved(found: Evaluation, limits: HostArray, units: HostArray) -> HostArra
 
 def warn_of_unsolved(what: str, data: Examples, advice: str | None = None) -> None:
     """Warn of radii that were not solved; `what` says which. `advice` is what helps; None for what helps a polish."""
-    warnings.warn(f"{what}; {advice or remedy(data, True, [])}", ConvergenceWarning, stacklevel=3)
+    warn_unconverged(f"{what}; {advice or remedy(data, True, [])}", 3)
 
 
 def gap_message(fit: Fit, data: Examples, budget: Budget) -> str | None:

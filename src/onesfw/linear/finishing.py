@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import named
 from onesfw.data.batch import joined
 from onesfw.data.chunks import Chunk
-from onesfw.linear.convergence import LARGE_SHARE, remedy, too_large
+from onesfw.linear.convergence import LARGE_SHARE, remedy, too_large, warn_unconverged
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
 from onesfw.linear.model import Training
@@ -131,11 +129,10 @@ def warn_of_constant(share: float, data: Examples | None, chosen: float | None) 
             f". Rows that come later lie far out of the first ones: raise {named('buffer')}, give rows that can be "
             f"read again, a file or arrays, or {smaller(chosen)}"
         )
-    warnings.warn(
+    warn_unconverged(
         "a constant loses less than the model after its passes, on rows that were kept to judge it: the coefficients "
         f"were multiplied by {share:.2g}{advice}",
-        ConvergenceWarning,
-        stacklevel=4,
+        4,
     )
 
 
@@ -146,11 +143,10 @@ def stream_converged(training: Training, chosen: float | None) -> bool | None:
         return None
     if gap <= LARGE_SHARE * abs(loss):
         return True
-    warnings.warn(
+    warn_unconverged(
         f"the Frank-Wolfe gap is {gap:.2g} at a loss of {loss:.3g}, over a tenth of it: give rows that can be read "
         f"again, a file or arrays, and raise {named('passes')}, or {smaller(chosen)}",
-        ConvergenceWarning,
-        stacklevel=4,
+        4,
     )
     return False
 
@@ -165,9 +161,8 @@ def converged(
         return True
     worst = int(np.argmax(gap))
     advice = remedy(data, polished, [f"raise {named('passes')}"], smaller(chosen))
-    warnings.warn(
+    warn_unconverged(
         f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}: {advice}",
-        ConvergenceWarning,
-        stacklevel=4,
+        4,
     )
     return False

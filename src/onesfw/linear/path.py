@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import scipy.sparse
-from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import choose, number, whole_number
 from onesfw.data.sources import check_indices
@@ -17,7 +15,7 @@ from onesfw.engine import jobs
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import Tensors
 from onesfw.linear.constraints import constraint_name
-from onesfw.linear.convergence import remedy, too_large, unsolved
+from onesfw.linear.convergence import remedy, too_large, unsolved, warn_unconverged
 from onesfw.linear.defaults import ANYWHERE, default_radius
 from onesfw.linear.examples import Examples, examples
 from onesfw.linear.learner import Evaluation, Settings, Start, evaluate
@@ -261,11 +259,10 @@ def radius_path(
     units = loss_units(some(settings, [0]), train)
     marks = not_best(constraint, found, units, tol * units if polish else np.full(1, np.inf))
     if marks.any():
-        warnings.warn(
+        warn_unconverged(
             f"{marks.sum()} of {len(grid)} radii were not solved, the first of them {grid[int(np.argmax(marks))]:.4g}: "
             f"none of them is called the best; {remedy(train, polish, ['raise passes'])}",
-            ConvergenceWarning,
-            stacklevel=2,
+            2,
         )
     margins = np.asarray((test.matrix @ coefs.T).todense()).T + found.intercepts[:, None]
     losses = np.array([base.loss_function.value(row, test.targets, delta) for row in margins])

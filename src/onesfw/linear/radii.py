@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import named
+from onesfw.linear.convergence import warn_unconverged
 from onesfw.linear.defaults import default_radius
 from onesfw.linear.examples import Examples, read_only
 from onesfw.linear.learner import Evaluation, Settings, Start
@@ -145,11 +144,10 @@ def chosen_radius(
 def warn_of_edge(best: float, falling: bool) -> None:
     """Warn where the largest radius that was tried was still the best."""
     if falling:
-        warnings.warn(
+        warn_unconverged(
             f"the loss on held-out rows still fell at the largest radius that was tried, {best:.3g}: give "
             f"{named('radius')}, a larger one",
-            ConvergenceWarning,
-            stacklevel=2,
+            2,
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onesfw.arguments import named
 from onesfw.engine import jobs
 from onesfw.linear.convergence import unsolved, warn_of_unsolved
 from onesfw.linear.examples import Examples
@@ -68,7 +69,8 @@ class FoldLosses:
         best = int(np.argmin(mean))
         if not np.isfinite(mean[best]):
             raise FloatingPointError(
-                "at no radius every fold was solved, or its loss is not finite: scale rows and targets, or lower radii"
+                "at no radius every fold was solved, or its loss is not finite: scale rows and targets, lower radii, "
+                f"or raise {named('steps')} where {named('engine')} is 'sweep'"
             )
         if rule == "best":
             return best

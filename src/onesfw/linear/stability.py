@@ -150,7 +150,9 @@ class Stability(Shown):
             shares = self.probabilities[:, j]
             axes.plot(self.radii, shares, style, marker=marker, color=f"C{place % 5}", linewidth=1.6, label=label)
         axes.axhline(self.threshold, color=GREY, linewidth=1, linestyle="--")
-        axes.set_xlim(self.radii[0] * 0.98, self.radii[-1] * 1.02)
+        moved = np.flatnonzero((self.probabilities[1:] != self.probabilities[:-1]).any(axis=1))
+        last = min(int(moved[-1]) + 2, len(self.radii) - 1) if len(moved) else len(self.radii) - 1
+        axes.set_xlim(self.radii[0] * 0.98, self.radii[last] * 1.02)  # half-samples that have selected enough stop
         if len(self.radii) > 1:
             log_radii(axes)
         axes.set_ylim(-0.02, 1.02)
@@ -255,7 +257,7 @@ def stability_selection(
     pairs = whole_number(pairs, "pairs", 1)
     if not 0.5 < number(threshold, "threshold", 0.5, strict=True) <= 1:
         raise ValueError(f"{named('threshold')} must be over 0.5 and at most 1, got {threshold:g}")
-    way = Engine(engine, number(tol, "tol", 0.0, strict=True), SWEEP_STEPS if steps is None else steps)
+    way = Engine.of(engine, number(tol, "tol", 0.0, strict=True), steps, SWEEP_STEPS)
     choose(assumption, ASSUMPTIONS, "assumption")
     if data.size < 4:
         raise ValueError(f"stability selection needs at least 4 rows, for it halves them, got {data.size}")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-
-from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import choose, named, number, whole_number
 from onesfw.data import passes as kept_rows
@@ -26,7 +23,7 @@ from onesfw.engine.checkpoint import FILE_PART, Checkpoint, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.files import check_target
 from onesfw.linear.constraints import constraint_name
-from onesfw.linear.convergence import LARGE_SHARE
+from onesfw.linear.convergence import LARGE_SHARE, warn_unconverged
 from onesfw.linear.file_rows import FileRows, Learning, learner_for
 from onesfw.linear.finishing import (
     Finished,
@@ -386,11 +383,10 @@ def run_shards(
         return model
     value, gap = gap_over(settings, state, shards)
     if gap > LARGE_SHARE * abs(value):
-        warnings.warn(
+        warn_unconverged(
             f"the Frank-Wolfe gap over all shards is {gap:.2g}, and the loss {value:.2g}; give more {named('passes')}, "
             f"or fewer {named('shards')}",
-            ConvergenceWarning,
-            stacklevel=3,
+            3,
         )
     model = replace(model, training=replace(model.training, gap=gap, converged=gap <= LARGE_SHARE * abs(value)))
     return model if test is None else tested(model, test, options)

@@ -66,6 +66,16 @@ class Engine:
         choose(self.name, ENGINES, "engine")
         whole_number(self.steps, "steps", 1)
 
+    @classmethod
+    def of(cls, name: str, tol: float, steps: int | None, default: int) -> Engine:
+        """An engine from a user's words; raises where steps were given to one that takes none."""
+        if name == "linear" and steps is not None:
+            raise ValueError(
+                f"{named('steps')} are those of {named('engine')}='sweep', and 'linear' takes as many as tol asks "
+                "for; leave them out"
+            )
+        return cls(name, tol, default if steps is None else steps)
+
     @property
     def allowed(self) -> float:
         """The gap over the loss of the best constant beyond which a model counts as not solved."""

@@ -12,7 +12,7 @@ import numpy as np
 from rich.progress import TimeElapsedColumn
 
 from onesfw import __version__
-from onesfw.arguments import choose, named, number, whole_number
+from onesfw.arguments import choose, flag, named, number, whole_number
 from onesfw.engine.checkpoint import Checkpoint, digest, open_folder
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.engine.keys import Key, seed_of
@@ -37,6 +37,7 @@ from onesfw.trees import HostArray, Rows
 
 PATH_GAP = 1e-2  # of the models of a path, relative: their order is known long before
 PATH_SHARE = 0.5  # of the time limit that a path may take
+SINGLE = (1e-9, 1e12)  # between these the largest value lies in single precision
 DOUBLE_BELOW = 1e-4  # a relative gap that single precision cannot show
 CHOICES = ("path", "simplest")
 
@@ -52,11 +53,13 @@ class Plan:
     max_rank: int
     gap_tol: float
     seed: int
+    far: bool = False
+    """Whether the values lie so far from 1 that single precision does not hold their squares."""
 
     @property
     def dtype(self) -> type:
         """Of factors and entries."""
-        return np.float64 if self.gap_tol < DOUBLE_BELOW else np.float32
+        return np.float64 if self.far or self.gap_tol < DOUBLE_BELOW else np.float32
 
     def observe(self, given: Triplets) -> Observed:
         """The entries in the order of the kernels."""
@@ -106,7 +109,8 @@ def complete(
         loss: "squared", "huber", "logistic" (values −1 and +1) or "poisson" (counts).
         weighted: measure X by ‖diag(√p) X diag(√q)‖_*, p and q half the shares of the entries in each row and column,
             half uniform (Salakhutdinov and Srebro 2010); False for uniform p and q, which is ‖X‖_*/√(rows · columns).
-        biases: learn one number for each row and column too, beside the mean; they are not part of the norm.
+        biases: learn one number for each row and column too, beside the mean; they are not part of the norm. False
+            leaves the mean out too: predictions are X alone.
         max_rank: of X; None for no limit but the one that a path finds on the held-out entries. With a limit the gap
             may not fall below gap_tol.
         gap_tol: stop when the gap is at most this times the value (for counts, above the least that any predictions
@@ -142,6 +146,7 @@ def complete(
         number(radius, "radius", 0.0, strict=True)
     plan = checked_plan(loss, delta, weighted, biases, ridge, max_rank, gap_tol, key)
     given = triplets(rows, cols, values, shape, loss)
+    plan = replace(plan, far=not SINGLE[0] <= spread(given.values, plan) <= SINGLE[1])
     limit = np.inf if time_limit is None else number(time_limit, "time_limit", 0.0, strict=True)
     saves = saves_in(checkpoint, plan, given, str(radius))
     begun = time.perf_counter()
@@ -258,6 +263,7 @@ def radius_path(
     """
     plan = checked_plan(loss, delta, weighted, biases, ridge, max_rank, gap_tol, key)
     given = triplets(rows, cols, values, shape, loss)
+    plan = replace(plan, far=not SINGLE[0] <= spread(given.values, plan) <= SINGLE[1])
     grid = None if radii is None else check_radii(radii)
     held: float | Triplets
     if isinstance(validation, tuple):
@@ -289,9 +295,19 @@ def checked_plan(
     """The arguments that `complete` and `radius_path` share."""
     choose(loss, ENTRY_LOSSES, "loss")
     most = NO_LIMIT if max_rank is None else whole_number(max_rank, "max_rank", 1)
-    weights = checked_ridge(ridge) if biases else NO_BIASES
+    if ridge is not None and not flag(biases, "biases"):
+        raise ValueError(
+            f"{named('ridge')} shrinks biases, and without {named('biases')} there are none; drop one of the two"
+        )
+    weights = checked_ridge(ridge) if flag(biases, "biases") else NO_BIASES
     tolerance = number(gap_tol, "gap_tol", 0.0, strict=True)
-    return Plan(loss, checked_delta(delta), bool(weighted), weights, most, tolerance, seed_of(key) >> 1)
+    return Plan(loss, checked_delta(delta), flag(weighted, "weighted"), weights, most, tolerance, seed_of(key) >> 1)
+
+
+def spread(values: HostArray, plan: Plan) -> float:
+    """How far values lie from what the mean predicts, at most; 1 where they are alike."""
+    middle = 0.0 if plan.ridge == NO_BIASES else float(np.mean(values, dtype=np.float64))
+    return max(float(values.max()) - middle, middle - float(values.min())) or 1.0
 
 
 def path_state(

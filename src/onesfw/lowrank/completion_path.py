@@ -126,7 +126,8 @@ class CompletionPath(Shown):
         axes.axvline(self.best_radius, color=BLUE, linewidth=1, linestyle=":")
         log_radii(axes)
         axes.set_xlabel("radius of the ball")
-        axes.set_ylabel(f"mean {LOSSES[self.loss].title}")
+        halved = self.loss in ("squared", "huber")  # as everywhere: (m − y)²/2
+        axes.set_ylabel(f"mean {LOSSES[self.loss].title}{', halved' if halved else ''}")
         axes.set_title(f"best radius {self.best_radius:.4g}", pad=24)  # the legend stands below it
         ranks = axes.twinx()
         ranks.plot(self.radii, self.rank, "^-", color=GREY, linewidth=1, markersize=4, label="rank (right)")

@@ -18,7 +18,7 @@ import numpy as np
 
 from onesfw.lowrank.entry_kernels import slopes, times, times_transposed, towards
 from onesfw.lowrank.factors import balance, padded
-from onesfw.lowrank.norm_bound import bounded
+from onesfw.lowrank.norm_bound import CHANCE, bounded
 from onesfw.lowrank.observed import Observed
 from onesfw.lowrank.singular import Scaled, Triples, leading
 from onesfw.lowrank.step_kernels import (
@@ -47,6 +47,7 @@ SETTLED = 0.3  # times gap_tol² and F without X: a gain that ends the first rou
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
+SMALLEST = 1e-300  # of slopes that are not 0
 ROUNDING = 1e-12  # of σ_1, where all singular values are found at once
 LEAST_VALUE = 1e-2  # of the value without X: gaps are compared with no less
 
@@ -115,8 +116,8 @@ def fit(
 ) -> tuple[Point, str]:
     """Minimise F over the ball of that radius; the last point, certified, and why the run ended.
 
-    A round's randomness depends on the key and the number of the round alone: a run that goes on from a stage ends bit
-    for bit as if it had not stopped.
+    A round's randomness depends on the key and on where the round stands: a run that goes on from a stage ends bit for
+    bit as if it had not stopped.
 
     Args:
         data: the entries.
@@ -131,7 +132,7 @@ def fit(
     floor = data.floor
     least = LEAST_VALUE * (data.null[2] - floor)
     cap = min(limits.max_rank, *data.shape)
-    stage = stage or Stage(first_atoms(data, biases_alone(data, radius), cap, np.random.default_rng([key, 0])))
+    stage = stage or Stage(first_atoms(data, zero := biases_alone(data, radius), cap, randomness(data, zero, key)))
     while True:
         little = 0.0 if np.isfinite(stage.before) else SETTLED * limits.gap_tol**2 * (data.null[2] - floor)
         point, full, settled = descend(data, stage.point, limits.stop, little)
@@ -157,8 +158,7 @@ def fit(
         stuck = gain < 1e-3 * goal
         if why is None and stuck and stage.drop < 1e-9:
             why = "stuck"
-        rng = np.random.default_rng([key, point.rounds])
-        point, atoms = certified(data, point, slope, goal, rng, why is not None)
+        point, atoms = certified(data, point, slope, goal, randomness(data, point, key), why is not None)
         report(point)
         if point.gap <= goal:
             why = "gap"
@@ -221,7 +221,7 @@ def mixed(data: Observed, point: Point, atoms: Triples, weights: HostArray, most
 def grow(data: Observed, point: Point, atoms: Triples, cap: int) -> Point:
     """The atoms whose singular values exceed the multiplier by enough to matter, as far as the rank allows."""
     level = max(point.multiplier * data.n, 0.0)
-    enough = level + 0.1 * point.gap * data.n / point.radius
+    enough = level + 0.1 * max(float(atoms.values[0]) - level, 0.0)
     count = min(int((atoms.values > enough).sum()), cap - point.rank)
     return point if count <= 0 else mixed(data, point, atoms, atoms.values[:count] - level, 0.5)
 
@@ -229,8 +229,7 @@ def grow(data: Observed, point: Point, atoms: Triples, cap: int) -> Point:
 def with_one_more(data: Observed, point: Point, key: int) -> Point:
     """A point with one more atom, whatever the gap says."""
     point, slope = measured(data, point)
-    rng = np.random.default_rng([key, point.rounds])
-    atoms = leading(scaled(data, slope), 1, rng, accuracy=1e-2, dtype=data.y.dtype)
+    atoms = leading(scaled(data, slope), 1, randomness(data, point, key), accuracy=1e-2, dtype=data.y.dtype)
     return mixed(data, point, atoms, np.ones(1), 0.5)
 
 
@@ -248,16 +247,29 @@ def certified(
 ) -> tuple[Point, Triples]:
     """A balanced point whose slopes are g with its Frank-Wolfe gap, and the leading atoms of its gradient.
 
-    The gap fails to be one with probability `norm_bound.CHANCE`. It is known well at its goal, or where `last` asks.
+    In all rounds together the gap fails to be one with probability `norm_bound.CHANCE`. It is known well at its goal,
+    or where `last` asks. The slopes are changed: their fourth powers are formed.
     """
     level, biases = max(point.multiplier * data.n, 0.0), bias_gain(data, point, g)
+    unit = 2.0 ** np.floor(np.log2(max(float(g.max()), -float(g.min()), SMALLEST)))
+    g /= unit
     operator, count, kind = scaled(data, g), max(FEWEST_ATOMS, point.rank), data.y.dtype
     if operator.is_narrow(count):
-        atoms = operator.exact_triples(count, level, kind)
-        return with_gap(data, point, float(atoms.values[0]) * (1 + ROUNDING), biases), atoms
-    enough = level + (goal - biases) * data.n / point.radius
-    atoms, sigma = bounded(operator, count, level, rng, enough=enough, known=last, dtype=kind)
-    return with_gap(data, point, sigma, biases), atoms
+        atoms = operator.exact_triples(count, level / unit, kind)
+        sigma = float(atoms.values[0]) * (1 + ROUNDING)
+    else:
+        enough = level + (goal - biases) * data.n / point.radius
+        chance = CHANCE / (point.rounds * (point.rounds + 1))  # their sum is CHANCE
+        atoms, sigma = bounded(
+            operator, count, level / unit, rng, enough=enough / unit, known=last, chance=chance, dtype=kind
+        )
+    return with_gap(data, point, sigma * unit, biases), atoms._replace(values=atoms.values * unit)
+
+
+def randomness(data: Observed, point: Point, key: int) -> np.random.Generator:
+    """Of a round: no other has it, whatever led to that point; a proof must not know the matrix."""
+    radius = np.frombuffer(np.float64(point.radius).tobytes(), np.uint32).tolist()
+    return np.random.default_rng([key, point.rounds, point.steps, data.n, *radius])
 
 
 def with_gap(data: Observed, point: Point, sigma: float, biases: float) -> Point:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import equinox as eqx
@@ -10,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from onesfw.arguments import choose
+from onesfw.linear.convergence import warn_unconverged
 from onesfw.lowrank.low_rank import OWN, LowRank
 from onesfw.lowrank.observed import ENTRY_LOSSES, check_values, checked_delta, indices
 from onesfw.objectives import FiniteSum
@@ -125,11 +124,10 @@ def warn_of_sketches(found: HostArray, true: HostArray, width: int) -> None:
     """Warn where the entries of the factors are not those of x, whose rank is beyond the width of the sketches."""
     off = float(np.linalg.norm(found - true) / max(float(np.linalg.norm(true)), 1e-300))
     if off > RECOMPRESSED:
-        warnings.warn(
+        warn_unconverged(
             f"x has a rank above {width}, and its factors miss its entries by {off:.2g} of their norm: give "
             f"NuclearBall a larger sketch=, now {width}, or a smaller radius",
-            ConvergenceWarning,
-            stacklevel=5,
+            5,
         )
 
 

@@ -241,6 +241,14 @@ class LowRank(Shown):
         loss = "a loss of one's own" if self.loss == OWN else LOSSES[self.loss].title
         return f"{self.shape[0]:,} × {self.shape[1]:,}, {loss}, {kind}, radius {self.radius:.4g}"
 
+    @property
+    def gap_line(self) -> str:
+        """The gap, and whether it tells anything: a limit of the rank can leave more to gain than there is."""
+        if self.gap is None:
+            return "not measured"
+        trivial = self.loss not in ("poisson", OWN) and self.gap >= self.value * (1 - 1e-9) > 0
+        return f"{self.gap:.2g}" + (", all of the value: no bound" if trivial else "")
+
     def rows(self) -> list[tuple[str, str]]:
         """Names and figures, a line each."""
         lines = [
@@ -248,7 +256,7 @@ class LowRank(Shown):
             ("rank", f"{self.rank}, the limit" if self.rank == self.max_rank else f"{self.rank}"),
             ("norm", f"{self.norm:.4g} of {self.radius:.4g}"),
             ("value", f"{self.value:.6g}"),
-            ("gap", "not measured" if self.gap is None else f"{self.gap:.2g}"),
+            ("gap", self.gap_line),
         ]
         if self.path is not None:
             best = self.path.best
@@ -258,7 +266,7 @@ class LowRank(Shown):
             lines += [
                 (f"test {name}" if name in ("entries", "loss") else name, text) for name, text in self.test.lines()
             ]
-        lines.append(("steps", f"{self.steps:,} in {self.rounds} rounds"))
+        lines.append(("steps", f"{self.steps:,} in {self.rounds} round{'' if self.rounds == 1 else 's'}"))
         lines.append(("seconds", f"{self.seconds:.2f}"))
         return lines
 

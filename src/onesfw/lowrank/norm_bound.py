@@ -22,15 +22,14 @@ from onesfw.lowrank.entry_kernels import times, times_transposed
 from onesfw.lowrank.singular import Scaled, Triples
 from onesfw.trees import DType, HostArray
 
-CHANCE = 1e-6  # of a bound that does not hold
+CHANCE = 1e-6  # of a bound that does not hold, in one run or in all rounds of a fit
 KNOWN = 0.25  # of the height above the level: how well σ_1 is known at the end
 FIRST_LOOK, SHARE = 16, 20  # steps until the first look; then after a twentieth more each
 MOST_STEPS = 1_000
 HURRY = 3  # steps for each triple: good enough for atoms, if not for a sharp bound
-BLOCK = 128  # vectors that room is made for at first
-PERIOD = 8  # steps, in the first two of which vectors are made orthogonal to all: √ε of that is enough (Simon 1984)
+LOST = 1e6  # times a rounding: two vectors are made orthogonal to all before it is reached; √ε suffices (Simon 1984)
+LOSS = 4.0  # by which it grows in a step, at least
 EXHAUSTED = 1e-12  # of the largest coefficient: nothing is left but rounding
-SMALL = 1e-3  # of the coefficient beside it: much was taken away
 ROUNDING = 1e-12  # of the bound, relative
 
 
@@ -42,9 +41,10 @@ def bounded(
     *,
     enough: float,
     known: bool,
+    chance: float = CHANCE,
     dtype: DType | type = np.float64,
 ) -> tuple[Triples, float]:
-    """Triples whose values are above the level, one at least, and a number that σ_1 exceeds with probability CHANCE.
+    """Triples whose values are above the level, one at least, and a number that σ_1 exceeds with that chance.
 
     The search ends where the number is `enough`. Where σ_1 is larger, it ends after HURRY steps for each of `count`
     triples, or, with `known`, where σ_1's height above the level, which it is not below, is known well; at the latest
@@ -52,18 +52,16 @@ def bounded(
     nothing.
     """
     short = len(operator.inside)
-    doubt = -log(CHANCE * sqrt(pi / (2 * short)))
+    doubt = -log(chance * sqrt(pi / (2 * short)))
     most = min(MOST_STEPS, short)
-    basis = np.empty((min(BLOCK, most) + 1, short))
+    basis = np.empty((most + 1, short))  # what is not reached takes no memory
     v = rng.standard_normal(short)
     basis[0] = v / np.linalg.norm(v)
     a, b = np.zeros(most), np.zeros(most)
-    done, ended, look = 0, False, min(FIRST_LOOK, most)
+    done, ended, look, lost = 0, False, min(FIRST_LOOK, most), (1.0, False)
     while True:
-        if look >= len(basis):
-            basis = np.vstack([basis, np.empty((len(basis), short))])
-        done, ended = lanczos(*operator.arrays, basis, a, b, done, look)
-        proven = growth(a[:done], b[:done], enough**2)  # −∞ where a Ritz value is larger
+        done, ended, lost = lanczos(*operator.arrays, basis, a, b, done, look, lost)
+        proven = growth(a[:done], b[:done], max(enough, 0.0) ** 2)  # −∞ where a Ritz value is larger
         if ended or done == most or proven >= doubt or (proven < 0 and not known and done >= HURRY * count):
             break
         if known:
@@ -74,7 +72,7 @@ def bounded(
         look = min(done + max(1, done // SHARE), most)
     a, b = a[:done], b[:done]
     values = np.sqrt(np.maximum(eigvalsh_tridiagonal(a, b[:-1])[::-1], 0.0))
-    bound = float(values[0]) if ended else sqrt(christoffel_root(a, b, float(values[0]) ** 2, doubt))
+    bound = float(values[0]) if done == short else sqrt(christoffel_root(a, b, float(values[0]) ** 2, doubt))
     wanted = max(1, int((values > level).sum()))
     _, mixture = eigh_tridiagonal(a, b[:-1], select="i", select_range=(done - wanted, done - 1))
     return operator.triples(values, basis[:done].T @ mixture[:, ::-1], level, dtype), bound * (1 + ROUNDING)
@@ -89,17 +87,19 @@ def largest(a: HostArray, b: HostArray) -> float:
 @njit(cache=True, nogil=True)
 def lanczos(
     ptr: HostArray, cols: HostArray, g: HostArray, inside: HostArray, outside: HostArray, wide: bool,
-    basis: HostArray, a: HostArray, b: HostArray, done: int, until: int,
-) -> tuple[int, bool]:  # fmt: skip
+    basis: HostArray, a: HostArray, b: HostArray, done: int, until: int, lost: tuple[float, bool],
+) -> tuple[int, bool, tuple[float, bool]]:  # fmt: skip
     """More vectors of the basis and coefficients of AᵀA in it; how many there are, and whether its space is exhausted.
 
-    A vector is made orthogonal to all others in the first two of PERIOD steps and where much was taken away from it.
+    Two vectors running are made orthogonal to all others whenever what three terms lose may have grown to LOST
+    roundings: in a step by the norm of AᵀA over the new coefficient (Paige 1976). The last is how far that has come.
     """
     x, top = np.empty(len(outside)), 0.0
+    loss, again = lost
     weights = outside * outside
     y = np.empty(len(inside))
     for j in range(done):
-        top = max(top, a[j])
+        top = max(top, a[j] + b[j] + (b[j - 1] if j else 0.0))
     for j in range(done, until):
         v = basis[j]
         if wide:
@@ -116,18 +116,21 @@ def lanczos(
         a[j] = np.dot(y, v)
         y -= a[j] * v
         size = sqrt(np.dot(y, y))
-        if (j + 1) % PERIOD < 2 or size < SMALL * a[j]:
+        top = max(top, a[j] + size + (b[j - 1] if j else 0.0))
+        loss *= max(LOSS, 2.0 * top / max(size, 1e-300))
+        due = loss > LOST
+        if due or again:
+            again, loss = due and not again, 1.0
             for _ in range(2):
                 y -= np.dot(basis[: j + 1].T, np.dot(basis[: j + 1], y))
                 before, size = size, sqrt(np.dot(y, y))
                 if size > 0.7 * before:  # little was left to take away
                     break
         b[j] = size
-        top = max(top, a[j])
         if size <= EXHAUSTED * top or j + 1 == len(y):
-            return j + 1, True
+            return j + 1, True, (loss, again)
         basis[j + 1] = y / size
-    return until, False
+    return until, False, (loss, again)
 
 
 @njit(cache=True, nogil=True)

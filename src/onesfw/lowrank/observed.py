@@ -18,6 +18,7 @@ from onesfw.trees import HostArray, Rows
 ENTRY_LOSSES = ("squared", "huber", "logistic", "poisson")
 SMOOTH = 0.5  # the share of the uniform distribution in the weights of rows and columns
 FARTHEST = 20.0  # a mean on the scale of log odds or log rates: all signs alike, or no counts at all
+SMALLEST = 1e-12  # the largest value at least, but for zeros alone
 LARGEST = 1e100  # squares of larger numbers, summed, may be infinite
 TILE = 16_384  # columns whose factors stay in the cache
 FEWEST_IN_TILE = 2  # entries for each row of each tile: below, the rows cost more than the cache gains
@@ -125,8 +126,11 @@ def check_values(values: HostArray, loss: str) -> None:
         raise ValueError(f"{name} must be −1 or +1 for {named('loss')}='logistic', got {odd:g}")
     if loss == "poisson" and values.min() < 0:
         raise ValueError(f"{name} must be counts of at least 0 for {named('loss')}='poisson', got {values.min():g}")
-    if float(np.abs(values).max()) > LARGEST:
+    largest = max(float(values.max()), -float(values.min()))
+    if largest > LARGEST:
         raise ValueError(f"{name} holds numbers beyond {LARGEST:g}; divide them by some constant")
+    if 0 < largest < SMALLEST:
+        raise ValueError(f"{name} holds no number beyond {SMALLEST:g}; multiply them by some constant")
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,10 @@ class Columns:
     header: bool = True
     skip_bad: bool = False
 
+    def __post_init__(self) -> None:
+        if self.format is not None:
+            choose(self.format, ("csv", "parquet"), "format")
+
     def read(self, source: PathLike, loss: str, users: Words, items: Words) -> Ratings:
         """The entries of a file."""
         found = read_ratings(

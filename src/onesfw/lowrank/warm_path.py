@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -85,9 +86,13 @@ def hold_out(given: Triplets, share: float, rng: np.random.Generator) -> tuple[T
 
 def check_radii(radii: Sequence[float]) -> list[float]:
     """Rising positive numbers."""
-    grid = sorted({number(radius, "radii", 0.0, strict=True) for radius in radii})
+    if not isinstance(radii, Iterable):
+        raise TypeError(f"{named('radii')} must be a list of radii, or None, got {radii!r}")
+    grid = [number(radius, "radii", 0.0, strict=True) for radius in radii]
     if not grid:
         raise ValueError(f"{named('radii')} must hold at least one radius, or be None")
+    if any(second <= first for first, second in pairwise(grid)):
+        raise ValueError(f"{named('radii')} must rise, each larger than the one before; sort them")
     return grid
 
 

@@ -136,7 +136,7 @@ class OneSFWClassifier(ClassifierMixin, LinearOneSFW):
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class, {self.classes_[0]!r}")
+            raise ValueError(f"y must hold at least two classes, got one class, {self.classes_.tolist()[0]!r}")
         if self.constraint == TRACE:
             self._fit_trace(X, y, sample_weight)
         else:

@@ -101,7 +101,7 @@ class CrossValidated(LinearOneSFW):
             grid = rising(np.asarray(self.radii).tolist(), around)
         folds = self._folds(data, settings, seed)
         check_weights(folds, data.weights)
-        engine = Engine(self.engine, FOLD_TOL, FOLD_STEPS if self.steps is None else self.steps)
+        engine = Engine.of(self.engine, FOLD_TOL, self.steps, FOLD_STEPS)
         found = cross_validate(
             settings, data, folds, grid, engine=engine, key=seed, n_jobs=self.n_jobs, stop=stop, note=note
         )
@@ -209,8 +209,8 @@ def numbers_of(part: Any, size: int) -> np.ndarray:
     """Row numbers, from numbers or a mask; raises ValueError where there is no such row."""
     array = np.asarray(part)
     numbers = np.flatnonzero(array) if array.dtype == bool else array
-    if numbers.size and (numbers.min() < -size or numbers.max() >= size):
-        raise ValueError(f"{named('cv')} names rows that are not there: the rows are 0..{size - 1}")
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= size):
+        raise ValueError(f"{named('cv')} names rows that are not there: the rows are 0..{size - 1}, counted from 0")
     return np.sort(np.arange(size)[numbers.astype(np.int64)])
 
 

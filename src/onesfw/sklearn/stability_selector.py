@@ -219,7 +219,7 @@ def targets_for(X: Any, y: np.ndarray, loss: str) -> tuple[Examples, tuple[int, 
     check_classification_targets(y)
     classes, places, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got one class, {classes[0]!r}")
+        raise ValueError(f"y must hold at least two classes, got one class, {classes.tolist()[0]!r}")
     numbers = np.issubdtype(classes.dtype, np.number)
     check_rare([repr(label) for label in classes.tolist()], counts.tolist(), numbers)
     if len(classes) == 2:
