@@ -285,3 +285,17 @@ def test_a_mask_stands_for_its_rows():
     )
     assert np.array_equal(by_mask.x, by_number.x)
     assert np.array_equal(by_mask.validation, by_number.validation)
+
+
+def test_the_table_says_what_its_best_one_means():
+    """Without rows left out larger sets are favoured, and runs that are far from solved are no sets to choose from."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 8)).astype(np.float32)
+    objective = fw.FiniteSum(lambda x, row: (row @ x - 1) ** 2, rows)
+    balls = [fw.sets.L1Ball(r, shape=8) for r in (0.5, 50.0)]
+    hasty = str(fw.sweep(objective, balls, steps=20))
+    assert "no rows were left out" in hasty
+    assert "one set has gaps over a tenth" in hasty
+    judged = str(fw.sweep(objective, balls[:1], steps=50_000, rows=fw.rows.folds(60, 3)))
+    assert "left out, and" not in judged
+    assert "gaps over" not in judged

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from rich.progress import TimeElapsedColumn
@@ -149,8 +150,7 @@ def complete(
     plan = replace(plan, far=not SINGLE[0] <= spread(given.values, plan) <= SINGLE[1])
     limit = np.inf if time_limit is None else number(time_limit, "time_limit", 0.0, strict=True)
     saves = saves_in(checkpoint, plan, given, str(radius))
-    begun = time.perf_counter()
-    with watched(progress, limit, begun) as watch:
+    with watched(progress, limit, plan.dtype) as watch:
         path: CompletionPath | None = None
         start: Stage | None = None
         if isinstance(radius, str):
@@ -180,7 +180,7 @@ def complete(
             raise FloatingPointError("the loss is not finite")
         saves.finish()
     status = why if why != "stopped" else "interrupted" if watch.interrupted() else "time"
-    return as_model(point, data, status, plan, path, time.perf_counter() - begun, most)
+    return as_model(point, data, status, plan, path, time.perf_counter() - watch.begun, most)
 
 
 def ignored(stage: Stage) -> None:
@@ -276,7 +276,7 @@ def radius_path(
     parts = f"{'default' if grid is None else digest(np.array(grid))}"
     parts += f"{held:.17g}" if isinstance(held, float) else digest(held.rows, held.cols, held.values)
     saves = saves_in(checkpoint, plan, given, parts)
-    with watched(progress, limit / PATH_SHARE, time.perf_counter()) as watch:
+    with watched(progress, limit / PATH_SHARE, plan.dtype) as watch:
         state = path_state(given, grid, held, plan, watch, saves)
         saves.finish()
     return summary(state, plan.loss)
@@ -363,14 +363,24 @@ class Watch:
         self.bar.update(note=f"value {point.value:.6g}  gap {point.gap:.2g}  rank {point.rank}")
 
 
+@cache
+def compiled(kind: type) -> None:
+    """What a run needs in that precision, compiled or loaded before its clock begins: on a wide and a narrow matrix."""
+    places = np.arange(0, 108, 2, dtype=np.int32)
+    for shape in ((6, 18), (18, 6)):
+        given = Triplets(places // shape[1], places % shape[1], np.sin(places), shape)
+        fit(observe(given, "squared", dtype=kind), 0.5, Limits(1e-9, rounds=1), 0)
+
+
 @contextmanager
-def watched(progress: bool, limit: float, begun: float) -> Iterator[Watch]:
+def watched(progress: bool, limit: float, kind: type) -> Iterator[Watch]:
     """A bar, the clock, and Ctrl-C as a wish to stop; numbers that grow beyond all bounds are an error that says so."""
     columns = (NoteColumn(), TimeElapsedColumn())
     try:
         quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # it ends in one of the errors below
         with quiet, catch_interrupt() as wished, Bar(bool(progress), "compiling", None, *columns) as bar:
-            yield Watch(bar, limit, begun, wished.is_set)
+            compiled(kind)
+            yield Watch(bar, limit, time.perf_counter(), wished.is_set)
     except (np.linalg.LinAlgError, ArithmeticError) as error:
         raise FloatingPointError(
             f"numbers grew beyond all bounds ({error}): lower {named('radius')}, or scale the values"

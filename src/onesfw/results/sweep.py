@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MEASURES = ("value", "value_stderr", "gap", "gap_stderr", "validation", "validation_stderr")
 CUT = (Status.INTERRUPTED, Status.TIME_UP)
 LOG_FROM = 20.0  # a ratio of the largest to the smallest radius from which the axis is logarithmic
+FAR = 0.1  # of the largest value: a gap that says that a set is not solved
 STATUSES = tuple(Status)
 RULES = ("best", "one_standard_error")
 
@@ -177,7 +178,19 @@ class Sweep(Shown):
             if validated:
                 cells.append("–" if np.isnan(means[c]) else f"{means[c]:.6g} ± {errors[c]:.2g}")
             rows.append((*cells, notes.get(c, "" if self.compared[c].all() else "not compared")))
-        return Sheet(title, heads, rows, self.ended, words=0)
+        return Sheet(title, heads, rows, "\n".join([*self.caveats(validated), self.ended]), words=0)
+
+    def caveats(self, validated: bool) -> list[str]:
+        """What the table's words do not mean."""
+        lines = []
+        if not validated and len(self.at) > 1 and not np.isnan(self.means[0]).all():
+            lines.append("no rows were left out, and those learnt favour large sets: give rows= to choose by others")
+        far = self.gap > FAR * np.nanmax(np.abs(self.value), initial=0.0)
+        if far.any():
+            sets = int(far.any(axis=(1, 2)).sum())
+            noun = "one set has gaps" if sets == 1 else f"{sets:,} sets have gaps"
+            lines.append(f"{noun} over a tenth of the largest value: raise steps")
+        return lines
 
     @property
     def ended(self) -> str:
