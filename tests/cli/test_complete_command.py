@@ -47,7 +47,7 @@ def test_a_table_of_errors(files, tmp_path):
         "--model", tmp_path / "m.safetensors", "--plot", tmp_path / "m.png",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    for word in ("RMSE", "±", "MAE", "rank", "the gap fell below gap_tol"):
+    for word in ("RMSE", "±", "MAE", "rank", "the gap fell below --gap-tol"):
         assert word in done.stdout
     model = LowRank.load(tmp_path / "m.safetensors")
     assert model.test.entries == 41
@@ -125,6 +125,7 @@ def test_bad_lines_are_named_or_skipped(files, tmp_path):
         (["--user", "item"], "different columns"),
         (["--plot", "m.txt"], "must end in"),
         (["--k", "0"], "--k is for recommendations; give --recommend"),
+        (["--delimiter", ";"], "--user: .* its only column is '.*': give --delimiter=','"),
         (["--out", "best.csv"], "--out is for recommendations; give --recommend"),
         (["--recommend", "all", "--k", "0"], "--k must be a finite number of at least 1"),
         (["--recommend", "all", "--out", "best.parquet"], "--out best.parquet must end in .csv or .txt"),

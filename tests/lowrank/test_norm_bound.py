@@ -144,3 +144,15 @@ def test_a_goal_below_zero_is_no_goal():
     operator = diagonal(np.linspace(0, 1, 400))
     found, bound = bounded(operator, 4, 0.99, np.random.default_rng(0), enough=-1.15, known=True)
     assert bound - found.values[0] <= 0.25 * (bound - 0.99)
+
+
+def test_the_basis_grows(monkeypatch):
+    """To the same bits."""
+    values = np.append(1.0001, np.linspace(0, 1, 399))
+    whole_room = bounded(diagonal(values), 4, 0.9999, np.random.default_rng(0), enough=0.0, known=True)
+    monkeypatch.setattr(norm_bound, "FEWEST", 17)
+    monkeypatch.setattr(norm_bound, "ROOM", 1)
+    grown = bounded(diagonal(values), 4, 0.9999, np.random.default_rng(0), enough=0.0, known=True)
+    assert len(grown[0].values) > 4 * 17
+    assert grown[1] == whole_room[1]
+    assert np.array_equal(grown[0].left, whole_room[0].left)

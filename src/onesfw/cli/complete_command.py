@@ -158,7 +158,7 @@ def show(
     if done.ratings.skipped:
         lines.insert(1, ("  skipped", f"{done.ratings.skipped:,}"))
     console.print(boxed(f"{source}: {done.model.title}", ("completion", "result"), lines))
-    print(f"  {ENDINGS[done.model.status]}")
+    print(f"  {ENDINGS[done.model.status].replace('time_limit', '--time-limit').replace('gap_tol', '--gap-tol')}")
     if unknown:
         were = "user was" if unknown == 1 else "users were"
         print(f"  {unknown:,} {were} not known; their recommendations follow the items' biases")

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from onesfw.arguments import named, nearest
+from onesfw.arguments import named
 from onesfw.data.batch import salvage
 from onesfw.data.data_warning import warn
 from onesfw.data.encoding import BOOLEAN, HASHED, NUMBER, ONE_HOT, TABLE, Column, Encoding, as_numbers, count_features
-from onesfw.data.tables import WORDS, CsvTable, ParquetTable
+from onesfw.data.tables import WORDS, CsvTable, ParquetTable, other_columns
 
 MOSTLY = 0.5  # of a column's first words
 LOOKED_AT = 1000
@@ -106,7 +106,7 @@ def make_encoding(
     for option, names in (("target", (target,)), ("categorical", categorical), ("drop", drop)):
         for name in names:
             if name not in table.names:
-                hint = nearest(name, table.names) or f"; the columns are {shown}"
+                hint = other_columns(name, table.names)
                 raise ValueError(f"{named(option)}: {table.input.name} has no column {name!r}{hint}")
     used = [name for name in table.names if name != target and name not in drop]
     if not used:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from onesfw.arguments import named, nearest
+from onesfw.arguments import named
 from onesfw.data.batch import BadRows, memory, salvage
 from onesfw.data.blocks import Input
 from onesfw.data.encoding import NUMBER, as_numbers, dictionary
 from onesfw.data.prepare import ReadOptions, open_table
-from onesfw.data.tables import WORDS, CsvTable, ParquetTable, Piece
+from onesfw.data.tables import WORDS, CsvTable, ParquetTable, Piece, other_columns
 
 ENTRY_BYTES = 64  # of an entry in memory while a matrix is fitted to it
 WORD_BYTES = 400  # of a user or an item: its name, its number and its factors
@@ -125,8 +125,7 @@ def whole_pieces(table: CsvTable | ParquetTable, wanted: dict[str, str]) -> Any:
         raise ValueError(f"{table.input.name} holds no rows")
     for role, name in wanted.items():
         if name not in table.names:
-            shown = ", ".join(table.names[:20]) + (", …" if len(table.names) > 20 else "")
-            hint = nearest(name, table.names) or f"; the columns are {shown}"
+            hint = other_columns(name, table.names)
             raise ValueError(f"{named(role)}: {table.input.name} has no column {name!r}{hint}")
     if len(set(wanted.values())) < len(wanted):
         raise ValueError(f"{', '.join(named(role) for role in wanted)} must name different columns")

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from onesfw.arguments import named, nearest
+from onesfw.arguments import named
 from onesfw.data.batch import salvage
 from onesfw.data.blocks import Input
 from onesfw.data.columns import is_called_identifier, is_numeric
 from onesfw.data.encoding import as_numbers
-from onesfw.data.tables import OPEN, CsvTable, ParquetTable, Piece, is_number
+from onesfw.data.tables import OPEN, CsvTable, ParquetTable, Piece, is_number, other_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -215,8 +215,7 @@ class Rows:
         """Raise an error where there is no such column as the argument names."""
         names = self.table.column_names
         if name not in names:
-            hint = nearest(name, names) or f"; it has {', '.join(names[:20])}"
-            raise ValueError(f"{named(argument)}: {self.name} has no column {name!r}{hint}")
+            raise ValueError(f"{named(argument)}: {self.name} has no column {name!r}{other_columns(name, names)}")
 
 
 def row_ending(path: PathLike) -> str:

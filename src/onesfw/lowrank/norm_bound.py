@@ -27,6 +27,7 @@ KNOWN = 0.25  # of the height above the level: how well σ_1 is known at the end
 FIRST_LOOK, SHARE = 16, 20  # steps until the first look; then after a twentieth more each
 MOST_STEPS = 1_000
 HURRY = 3  # steps for each triple: good enough for atoms, if not for a sharp bound
+FEWEST, ROOM = 64, 50_000_000  # vectors, and numbers, that room is made for at first
 LOST = 1e6  # times a rounding: two vectors are made orthogonal to all before it is reached; √ε suffices (Simon 1984)
 LOSS = 4.0  # by which it grows in a step, at least
 EXHAUSTED = 1e-12  # of the largest coefficient: nothing is left but rounding
@@ -54,12 +55,15 @@ def bounded(
     short = len(operator.inside)
     doubt = -log(chance * sqrt(pi / (2 * short)))
     most = min(MOST_STEPS, short)
-    basis = np.empty((most + 1, short))  # what is not reached takes no memory
+    basis = np.empty((min(most + 1, max(FEWEST, ROOM // short)), short))  # what is not reached takes no memory
     v = rng.standard_normal(short)
     basis[0] = v / np.linalg.norm(v)
     a, b = np.zeros(most), np.zeros(most)
     done, ended, look, lost = 0, False, min(FIRST_LOOK, most), (1.0, False)
     while True:
+        if look >= len(basis):
+            smaller, basis = basis, np.empty((2 * len(basis), short))
+            basis[: len(smaller)] = smaller
         done, ended, lost = lanczos(*operator.arrays, basis, a, b, done, look, lost)
         proven = growth(a[:done], b[:done], max(enough, 0.0) ** 2)  # −∞ where a Ritz value is larger
         if ended or done == most or proven >= doubt or (proven < 0 and not known and done >= HURRY * count):

@@ -197,7 +197,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         row = int(self._users.find(as_column([user]))[0])
         seen = self._kept.cols[self._kept.rows == row] if exclude_seen and row >= 0 else np.zeros(0, np.int32)
         columns, values = self.model_.top_of_code(row, whole_number(k, "k", 1), seen)
-        return [(self.items_[column], float(value)) for column, value in zip(columns, values, strict=True)]
+        return list(zip(self.items_[columns].tolist(), values.tolist(), strict=True))
 
     def _adopt(self, model: LowRank, kept: Triplets, labels: Labels, stream: EntryStream | None = None) -> None:
         """Take a model for one's own, with its labels and entries: a call that fails before leaves all as it was."""
