@@ -49,9 +49,9 @@ class NoteColumn(TextColumn):
 class FittedProgress(Progress):
     """Rich's display of a label, a bar and further columns: those that do not fit are left out, and none is cut."""
 
-    def __init__(self, *columns: ProgressColumn, console: Console, disable: bool) -> None:
+    def __init__(self, *columns: ProgressColumn, console: Console) -> None:
         self.terminal = console
-        super().__init__(*columns, console=console, disable=disable)
+        super().__init__(*columns, console=console)
 
     def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
         """The columns that fit: the bar shrinks, then goes, then the last columns; the label and the note stay."""
@@ -78,20 +78,22 @@ class Bar:
 
     def __init__(self, show: bool, label: str, total: float | None, *columns: ProgressColumn, note: str = "") -> None:
         self.lock = threading.Lock()
-        bar = BarColumn(None, table_column=Column(max_width=LONGEST_BAR))
-        self.bar = FittedProgress(
-            TextColumn("{task.description}"), bar, *columns, console=Console(stderr=True), disable=not show
-        )
-        self.task = self.bar.add_task(label, total=total, note=note)
+        self.display: FittedProgress | None = None
+        if show:
+            bar = BarColumn(None, table_column=Column(max_width=LONGEST_BAR))
+            self.display = FittedProgress(TextColumn("{task.description}"), bar, *columns, console=Console(stderr=True))
+            self.task = self.display.add_task(label, total=total, note=note)
 
     def __enter__(self) -> Self:
-        self.bar.start()
+        if self.display is not None:
+            self.display.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bar.stop()
+        if self.display is not None:
+            self.display.stop()
 
     def update(
         self,
@@ -103,12 +105,12 @@ class Bar:
         note: str | None = None,
     ) -> None:
         """Change what is shown; from any thread. What is left out stays as it is."""
-        if self.bar.disable:
+        if self.display is None:
             return
         with self.lock:
-            self.bar.update(self.task, advance=advance, completed=completed, total=total, description=description)
+            self.display.update(self.task, advance=advance, completed=completed, total=total, description=description)
             if note is not None:
-                self.bar.update(self.task, note=note)
+                self.display.update(self.task, note=note)
 
 
 class ProgressBar(Bar):

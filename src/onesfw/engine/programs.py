@@ -299,7 +299,6 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     algorithm, cells = run.algorithm, gathered(runs, together)
     held, parts, start = cells.held, cells.parts, cells.start
     objective, constraint, estimator, _ = parts(held.shared, [leaf[0] for leaf in held.mine])
-    block = block_length(objective, estimator, key[0] if together else key)
     mesh = mesh_for(len(runs)) if together else None
     one = jnp.int32(1)
     inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
@@ -310,6 +309,7 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
             shared: list[Array], mine: list[Array], key: Array, state: RunState, *rest: Tree
         ) -> tuple[RunState, Array]:
             objective, constraint, estimator, step = parts(shared, mine)
+            block = block_length(objective, estimator, key)
             body = compiled_chunk(objective, constraint, estimator, step, run.sign, block, algorithm.output, whole)
             return body(key, state, *rest)
 
