@@ -11,7 +11,7 @@ from onesfw import progress
 def shown(bar, width):
     """What a terminal of that width shows."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(bar.bar.get_renderable())
+    console.print(bar.display.get_renderable())
     return console.file.getvalue()
 
 
