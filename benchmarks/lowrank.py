@@ -60,7 +60,7 @@ def ridges() -> None:
 
 def path_race() -> None:
     train, _, shape = flixster()
-    complete(*train, shape, radius=0.1, gap_tol=0.5)
+    complete(*train, shape, gap_tol=0.5)  # compile
     path, seconds = cpu(lambda: radius_path(*train, shape))
     whole = 0.0
     best = path.best_radius  # type: ignore[attr-defined]

@@ -298,7 +298,7 @@ def compile_cells(runs: Sequence[Run], key: Array) -> Programs:
     run, together = runs[0], jnp.ndim(key) > 0
     algorithm, cells = run.algorithm, gathered(runs, together)
     held, parts, start = cells.held, cells.parts, cells.start
-    objective, constraint, estimator, _ = parts(held.shared, [leaf[0] for leaf in held.mine])
+    objective, constraint, *_ = parts(held.shared, [leaf[0] for leaf in held.mine])
     mesh = mesh_for(len(runs)) if together else None
     one = jnp.int32(1)
     inputs = trees.shapes(chunk_inputs(run, 1, 1)[0])
