@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import floor, log2
 from typing import NamedTuple
 
 import numpy as np
@@ -251,7 +252,7 @@ def certified(
     or where `last` asks. The slopes are changed: their fourth powers are formed.
     """
     level, biases = max(point.multiplier * data.n, 0.0), bias_gain(data, point, g)
-    unit = 2.0 ** np.floor(np.log2(max(float(g.max()), -float(g.min()), SMALLEST)))
+    unit = 2.0 ** floor(log2(max(float(g.max()), -float(g.min()), SMALLEST)))
     g /= unit
     operator, count, kind = scaled(data, g), max(FEWEST_ATOMS, point.rank), data.y.dtype
     if operator.is_narrow(count):
