@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from loop_cases import under_vmap
+from sklearn.model_selection import KFold
 
 import onesfw as fw
 from onesfw.engine import sweep_checks, sweeps
@@ -229,6 +230,7 @@ BAD = {
     "a row too far": (lambda: {"rows": [[0, 30]]}, ValueError, "names row 30, and the data have rows 0..29"),
     "a short mask": (lambda: {"rows": [[True, False]]}, TypeError, r"or a mask of all 30 rows, got bool\(2,\)"),
     "fractions": (lambda: {"rows": [[0.5, 1.0]]}, TypeError, "choice 0 must be a vector of row numbers"),
+    "pairs": (lambda: {"rows": KFold(4).split(X)}, TypeError, "choice 0 is a pair .*; give the rows to learn"),
     "no folds": (lambda: {"rows": []}, ValueError, "rows holds no choice"),
     "rows of no sum": (
         lambda: {"objective": fw.Expectation(lambda x, z: jnp.sum(x * z), lambda k: jax.random.normal(k, (3,))),
