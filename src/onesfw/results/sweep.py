@@ -233,7 +233,7 @@ class Sweep(Shown):
         if self.at.min() > 0 and self.at.max() > LOG_FROM * self.at.min():
             log_radii(axes)
         if self.parameter == "set":
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.locator_params(axis="x", integer=True)
         axes.set_xlabel(self.parameter)
         axes.set_ylabel("value")
         axes.set_title(f"{self.constraint}: {self.value.size:,} runs of {self.algorithm.split(',')[0]}")
