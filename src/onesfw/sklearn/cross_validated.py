@@ -73,7 +73,7 @@ class CrossValidated(LinearOneSFW):
     cv: Folds | None
     rule: str
     engine: str
-    _given: dict[str, Any]
+    _given: tuple[Any, ...]
 
     def _budget(self) -> Budget:
         """Half a pass, and the polish."""
@@ -91,7 +91,7 @@ class CrossValidated(LinearOneSFW):
         """
         if groups is not None and (self.cv is None or isinstance(self.cv, Integral)):
             raise ValueError(f"groups are for a splitter that reads them; let {named('cv')} be one, as GroupKFold(5)")
-        self._given = {"X": X, "y": y, "groups": groups}
+        self._given = (X, y) if groups is None else (X, y, groups)
         try:
             return cast(Self, cast(Any, super()).fit(X, y, sample_weight))
         finally:
@@ -147,7 +147,7 @@ class CrossValidated(LinearOneSFW):
             check_count(count, labels, classes, data.size)
             learnt = rows.folds(data.size, count, labels=labels, key=seed)
             return [(numbers, np.setdiff1d(everything, numbers)) for numbers in learnt]
-        pairs: Any = self.cv.split(**self._given) if hasattr(self.cv, "split") else self.cv
+        pairs: Any = self.cv.split(*self._given) if hasattr(self.cv, "split") else self.cv
         folds: list[Fold] = []
         for place, pair in enumerate(pairs):
             if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
