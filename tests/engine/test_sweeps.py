@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from loop_cases import under_vmap
+from sklearn.model_selection import KFold
 
 import onesfw as fw
 from onesfw.engine import sweep_checks, sweeps
@@ -229,6 +230,7 @@ BAD = {
     "a row too far": (lambda: {"rows": [[0, 30]]}, ValueError, "names row 30, and the data have rows 0..29"),
     "a short mask": (lambda: {"rows": [[True, False]]}, TypeError, r"or a mask of all 30 rows, got bool\(2,\)"),
     "fractions": (lambda: {"rows": [[0.5, 1.0]]}, TypeError, "choice 0 must be a vector of row numbers"),
+    "pairs": (lambda: {"rows": KFold(4).split(X)}, TypeError, "choice 0 is a pair .*; give the rows to learn"),
     "no folds": (lambda: {"rows": []}, ValueError, "rows holds no choice"),
     "rows of no sum": (
         lambda: {"objective": fw.Expectation(lambda x, z: jnp.sum(x * z), lambda k: jax.random.normal(k, (3,))),
@@ -299,3 +301,21 @@ def test_the_table_says_what_its_best_one_means():
     judged = str(fw.sweep(objective, balls[:1], steps=50_000, rows=fw.rows.folds(60, 3)))
     assert "left out, and" not in judged
     assert "gaps over" not in judged
+
+
+def test_the_clock_leaves_out_no_set_because_one_run_was_quick():
+    """It gives all runs the same time; where the machine is busy, steps differ. Ctrl-C leaves them at the longest."""
+    places = np.full((3, 2, 1), list(fw.Status).index(fw.Status.TIME_UP))
+    steps = np.array([[[900], [700]], [[5000], [900]], [[300], [1000]]])
+    sweep = dataclasses.replace(made([[0.3, 0.3], [0.2, 0.2], [0.1, 0.1]]), status=places, steps=steps)
+    assert sweep.compared.all(axis=(1, 2)).tolist() == [True, True, False]
+    assert sweep.best().number == 1
+    cut = dataclasses.replace(sweep, status=np.full_like(places, list(fw.Status).index(fw.Status.INTERRUPTED)))
+    assert cut.compared.sum() == 1
+
+
+def test_sets_without_one_number_are_drawn_at_their_places():
+    boxes = [fw.sets.Box(-r * np.ones(3), r * np.ones(3)) for r in (0.1, 0.5, 1.0)]
+    found = fw.sweep(objective(), boxes, steps=20, algorithm=fw.one_sfw(schedule="paper"))
+    axes = found.plot().axes[0]
+    assert all(float(place).is_integer() for place in axes.get_xticks())

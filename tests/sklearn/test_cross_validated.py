@@ -6,7 +6,7 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LassoCV
-from sklearn.model_selection import KFold, LeaveOneOut
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -136,6 +136,11 @@ def test_a_picture(tmp_path):
         ({"cv": [(range(10), range(10, 20))]}, None, "cv must make at least two folds, got 1"),
         ({"cv": [(range(10), [25]), (range(10), [3])]}, None, "cv names rows that are not there"),
         ({"cv": [(range(10), [-2]), (range(10), [3])]}, None, "cv names rows that are not there: .* counted from 0"),
+        ({"cv": [(np.arange(10.0), range(10)), (range(10), [3])]}, None, r"whole numbers.*float64\(10,\)"),
+        ({"cv": [(["a"], ["b"])]}, None, "cv: the rows of a fold must be whole numbers"),
+        ({"cv": [([True] * 5, [False] * 5)]}, None, r"or a mask of all 20 rows, got bool\(5,\)"),
+        ({"cv": [[[1], [2], [3]]]}, None, r"cv: fold 0 must be a pair, the rows to learn from .*, got \[\[1\], "),
+        ({"cv": [7, 8]}, None, "cv: fold 0 must be a pair, .*, got 7"),
         ({"steps": 100}, None, "steps are those of engine='sweep'"),
         ({}, ["a"] * 20, "two classes"),
     ],
@@ -152,3 +157,40 @@ def test_every_row_its_own_fold():
     model = OneSFWRegressorCV(radii=2, cv=LeaveOneOut()).fit(X, X[:, 0])
     assert model.loss_path_.shape == (2, 12)
     assert isinstance(OneSFWClassifierCV(), OneSFWClassifier)
+
+
+class ByTarget:
+    """Folds with their share of low and high targets, on both sides of the first column's middle."""
+
+    def split(self, rows, y):
+        places = 2 * (np.asarray(rows)[:, 0] > 0) + (np.asarray(y) > np.median(y))
+        yield from StratifiedKFold(3).split(rows, places)
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return 3
+
+
+def test_a_splitter_is_given_what_fit_was_given():
+    X, y = scaled(load_diabetes)
+    model = OneSFWRegressorCV(radii=[20.0, 60.0], cv=ByTarget(), random_state=0).fit(X, y)
+    folds = list(ByTarget().split(X, y))
+    assert np.array_equal(model.loss_path_, clone(model).set_params(cv=folds).fit(X, y).loss_path_)
+    X, y = scaled(load_breast_cancer)
+    words = np.array(["no", "yes"])[y]
+
+    class ByWord(KFold):
+        def split(self, X, y=None, groups=None):
+            assert set(y) == {"no", "yes"}
+            return super().split(X, y, groups)
+
+    OneSFWClassifierCV(radii=2, cv=ByWord(2, shuffle=True, random_state=0)).fit(X, words)
+
+
+def test_groups_stay_together():
+    X, y = scaled(load_diabetes)
+    groups = np.arange(len(X)) // 50
+    model = OneSFWRegressorCV(radii=[20.0, 60.0], cv=GroupKFold(3), random_state=0).fit(X, y, groups=groups)
+    folds = list(GroupKFold(3).split(X, y, groups))
+    assert np.array_equal(model.loss_path_, clone(model).set_params(cv=folds).fit(X, y).loss_path_)
+    with pytest.raises(ValueError, match=r"groups are for a splitter that reads them; let cv be one, as GroupKFold"):
+        OneSFWRegressorCV(cv=3).fit(X, y, groups=groups)

@@ -79,6 +79,7 @@ def test_sparse_rows_radii_and_a_pipeline():
         ({"constraint": "l2"}, None, "'constraint' parameter"),
         ({"threshold": 0.4}, None, "'threshold' parameter"),
         ({"expected_false": 1e-6}, None, "cannot be promised"),
+        ({"loss": "squared"}, ["a", "b"] * 5, "y holds words, and loss='squared' needs numbers; leave loss out"),
         ({"loss": "poisson"}, [-1.0] + [2.0] * 9, "at least 0 for loss='poisson'"),
     ],
 )

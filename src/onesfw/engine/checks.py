@@ -95,7 +95,8 @@ def build_run(
     inside = member(start, given and not greedy, constraint)
     if algorithm.setting in MAXIMISED and sign > 0:
         raise ValueError(
-            f"algorithm: the {algorithm.setting} setting maximises; call maximize, or choose another setting"
+            f"algorithm: the {algorithm.setting} setting maximises; call maximize (in a sweep, sense='maximize'), or "
+            "choose another setting"
         )
     if greedy:
         check_continuous_greedy(start, given, constraint, algorithm.setting, gap_tol)

@@ -94,6 +94,11 @@ def checked_rows(rows: Iterable[npt.ArrayLike] | None, objective: Objective) -> 
         raise TypeError(f"rows must be arrays of row numbers, as fw.rows.folds(n, 10) gives them, got {rows!r}")
     choices = []
     for place, numbers in enumerate(rows):
+        if isinstance(numbers, tuple) and len(numbers) == 2 and all(np.ndim(part) == 1 for part in numbers):
+            raise TypeError(
+                f"rows: choice {place} is a pair of vectors, as scikit-learn's splitters give them; give the rows to "
+                "learn from alone: [learnt for learnt, _ in splitter.split(X)]"
+            )
         array = np.asarray(numbers)
         if array.dtype == bool and array.shape == (objective.total,):
             array = np.flatnonzero(array)

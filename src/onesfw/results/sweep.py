@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURES = ("value", "value_stderr", "gap", "gap_stderr", "validation", "validation_stderr")
-CUT = (Status.INTERRUPTED, Status.TIME_UP)
 LOG_FROM = 20.0  # a ratio of the largest to the smallest radius from which the axis is logarithmic
 FAR = 0.1  # of the largest value: a gap that says that a set is not solved
 STATUSES = tuple(Status)
@@ -103,9 +102,15 @@ class Sweep(Shown):
 
     @property
     def compared(self) -> HostArray:
-        """Which runs count for a set: not those that broke down, or were cut before half the steps of the longest."""
-        cut, broke = (np.isin(self.status, [STATUSES.index(s) for s in kinds]) for kinds in (CUT, [Status.NOT_FINITE]))
-        fine: HostArray = ~(cut & (2 * self.steps < self.steps.max()) | broke)
+        """Which runs count for a set: not those that broke down, nor those that were cut too early.
+
+        Too early is before half the steps of the longest run where the user cut it; where the clock did, which gives
+        every run the same time, before half of what most runs made of that time: the median.
+        """
+        enough = {Status.INTERRUPTED: self.steps.max(), Status.TIME_UP: np.median(self.steps)}
+        fine: HostArray = self.status != STATUSES.index(Status.NOT_FINITE)
+        for status, usual in enough.items():
+            fine = fine & ((self.status != STATUSES.index(status)) | (2 * self.steps >= usual))
         return fine
 
     @property
@@ -126,8 +131,10 @@ class Sweep(Shown):
     def best(self, rule: str = "best") -> Choice:
         """The set with the best mean; or the smallest one within a standard error of it.
 
-        A set is left out where one of its runs became NaN or infinite, or was stopped by the user or the clock before
-        half the steps of the longest run.
+        A set is left out where one of its runs became NaN or infinite, or was stopped too early: by the user before
+        half the steps of the longest run, by the clock before half the median. Over folds the standard error says how
+        far the mean would move with other rows. Over bootstraps and half-samples, which overlap, it goes to 0 with
+        their number: choose within one standard error by folds.
 
         Args:
             rule: "best", or "one_standard_error", which prefers the set that is asked for less.
@@ -225,6 +232,8 @@ class Sweep(Shown):
             axes.plot(self.at, runs.mean(1), "s--", color=VERMILION, label="rows learnt, middle 80 % of the runs")
         if self.at.min() > 0 and self.at.max() > LOG_FROM * self.at.min():
             log_radii(axes)
+        if self.parameter == "set":
+            axes.locator_params(axis="x", integer=True)
         axes.set_xlabel(self.parameter)
         axes.set_ylabel("value")
         axes.set_title(f"{self.constraint}: {self.value.size:,} runs of {self.algorithm.split(',')[0]}")

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -75,10 +73,29 @@ class CrossValidated(LinearOneSFW):
     cv: Folds | None
     rule: str
     engine: str
+    _given: tuple[Any, ...]
 
     def _budget(self) -> Budget:
         """Half a pass, and the polish."""
         return Budget(tol=self.tol, polish=True)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Choose the radius by cross-validation, and train with it on all rows.
+
+        Args:
+            X: rows, dense or sparse.
+            y: labels of any kind, or numbers for a regression.
+            sample_weight: weights of the rows.
+            groups: one for each row, for a splitter that keeps groups together, such as GroupKFold. It is asked for its
+                folds with X and y as they came.
+        """
+        if groups is not None and (self.cv is None or isinstance(self.cv, Integral)):
+            raise ValueError(f"groups are for a splitter that reads them; let {named('cv')} be one, as GroupKFold(5)")
+        self._given = (X, y) if groups is None else (X, y, groups)
+        try:
+            return cast(Self, cast(Any, super()).fit(X, y, sample_weight))
+        finally:
+            del self._given
 
     @available_if(never)
     def partial_fit(self, X: Any, y: Any) -> None:
@@ -130,10 +147,15 @@ class CrossValidated(LinearOneSFW):
             check_count(count, labels, classes, data.size)
             learnt = rows.folds(data.size, count, labels=labels, key=seed)
             return [(numbers, np.setdiff1d(everything, numbers)) for numbers in learnt]
-        splitter = check_cv(self.cv, labels, classifier=is_classifier(self))
+        pairs: Any = self.cv.split(*self._given) if hasattr(self.cv, "split") else self.cv
         folds: list[Fold] = []
-        for place, (learnt_rows, held_rows) in enumerate(splitter.split(np.zeros((data.size, 1)), labels)):
-            learnt_rows, held_rows = (numbers_of(part, data.size) for part in (learnt_rows, held_rows))
+        for place, pair in enumerate(pairs):
+            if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+                raise ValueError(
+                    f"{named('cv')}: fold {place} must be a pair, the rows to learn from and those to measure on, got "
+                    f"{pair!r}"
+                )
+            learnt_rows, held_rows = (numbers_of(part, data.size) for part in pair)
             if not (len(learnt_rows) and len(held_rows)):
                 raise ValueError(f"{named('cv')}: fold {place} has no row to learn from or to measure on; leave it out")
             if labels is not None and len(np.unique(labels[learnt_rows])) < len(np.unique(labels)):
@@ -208,10 +230,16 @@ def check_weights(folds: Sequence[Fold], weights: np.ndarray) -> None:
 def numbers_of(part: Any, size: int) -> np.ndarray:
     """Row numbers, from numbers or a mask; raises ValueError where there is no such row."""
     array = np.asarray(part)
-    numbers = np.flatnonzero(array) if array.dtype == bool else array
-    if numbers.size and (numbers.min() < 0 or numbers.max() >= size):
+    if array.dtype == bool and array.shape == (size,):
+        return np.flatnonzero(array)
+    if array.ndim != 1 or not (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
+        raise ValueError(
+            f"{named('cv')}: the rows of a fold must be whole numbers, or a mask of all {size} rows, got "
+            f"{array.dtype}{array.shape}"
+        )
+    if array.size and (array.min() < 0 or array.max() >= size):
         raise ValueError(f"{named('cv')} names rows that are not there: the rows are 0..{size - 1}, counted from 0")
-    return np.sort(np.arange(size)[numbers.astype(np.int64)])
+    return np.sort(array.astype(np.int64))
 
 
 class OneSFWClassifierCV(CrossValidated, OneSFWClassifier):
@@ -224,8 +252,8 @@ class OneSFWClassifierCV(CrossValidated, OneSFWClassifier):
         constraint: "l1", "l2", "linf", "simplex" (x ≥ 0, Σx = radius) or "nonnegative_l1" (x ≥ 0, Σx ≤ radius).
         radii: rising; a number for so many of them; None for 20, from 1/100 to 10 times the radius at which a row of
             average size can reach a margin of 10.
-        cv: how many folds, shuffled, each with its share of every class; None for 5. Or a splitter of scikit-learn, or
-            pairs of row numbers.
+        cv: how many folds, shuffled, each with its share of every class; None for 5. Or a splitter of scikit-learn,
+            whose groups are given to `fit`, or pairs of row numbers.
         rule: "best", or "one_standard_error": the smallest radius whose mean loss is within one standard error of the
             best one's.
         engine: "linear", which solves each radius of a fold from the one before; or "sweep", for dense X on an
@@ -316,7 +344,8 @@ class OneSFWRegressorCV(CrossValidated, OneSFWRegressor):
         constraint: "l1", "l2", "linf", "simplex" (x ≥ 0, Σx = radius) or "nonnegative_l1" (x ≥ 0, Σx ≤ radius).
         radii: rising; a number for so many of them; None for 20, from 1/100 to 10 times the radius at which a row of
             average size can reach a margin of 10 standard deviations of y.
-        cv: how many folds, shuffled; None for 5. Or a splitter of scikit-learn's, or pairs of row numbers.
+        cv: how many folds, shuffled; None for 5. Or a splitter of scikit-learn, whose groups are given
+            to `fit`, or pairs of row numbers.
         rule: "best", or "one_standard_error": the smallest radius whose mean loss is within one standard error of the
             best one's.
         engine: "linear", which solves each radius of a fold from the one before; or "sweep", for dense X on an

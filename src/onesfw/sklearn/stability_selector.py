@@ -215,7 +215,11 @@ def targets_for(X: Any, y: np.ndarray, loss: str) -> tuple[Examples, tuple[int, 
     """The rows with targets as the loss wants them, and the classes where there are more than two."""
     function, width = LOSSES[loss], X.shape[1]
     if not function.classifies:
-        return examples(X, np.asarray(y, np.float64), None, width, function), None
+        try:
+            targets = np.asarray(y, np.float64)
+        except ValueError:
+            raise ValueError(f"y holds words, and loss={loss!r} needs numbers; leave loss out for classes") from None
+        return examples(X, targets, None, width, function), None
     check_classification_targets(y)
     classes, places, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) < 2:
