@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from lowrank_checks import weights
 
-from onesfw.lowrank import complete
+from onesfw.lowrank import complete, radius_path
 
 
 def entries(seed=7):
@@ -62,3 +62,35 @@ def test_atoms_are_let_in_although_the_gap_is_known_badly():
     model = complete(i, j, rng.normal(size=30_000), (3_000, 3_000), radius=0.5, gap_tol=1e-4)
     assert model.status == "gap"
     assert model.rounds <= 12
+
+
+@pytest.mark.parametrize(
+    ("loss", "gap_tol"), [("squared", 1e-9), ("huber", 1e-7), ("logistic", 1e-6), ("poisson", 1e-6)]
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_small_gaps_are_reached(loss, gap_tol, seed):
+    """New atoms took a millionth of X at least, and a gain that was small beside the goal passed for rounding."""
+    rng = np.random.default_rng(seed)
+    m, n = 30, 20
+    i, j = np.nonzero(rng.random((m, n)) < 0.6)
+    y = np.einsum("kc,kc->k", rng.normal(size=(m, 2))[i], rng.normal(size=(n, 2))[j]) + 0.3 * rng.normal(size=len(i))
+    y = {"logistic": np.sign(y), "poisson": np.floor(np.exp(0.5 * y))}.get(loss, y)
+    model = complete(i, j, y, (m, n), radius=0.6, loss=loss, gap_tol=gap_tol, key=seed)
+    assert model.status == "gap"
+
+
+@pytest.mark.parametrize(("loss", "value"), [("logistic", 1.0), ("logistic", -1.0), ("poisson", 0.0), ("poisson", 3.0)])
+@pytest.mark.parametrize("biases", [True, False])
+def test_values_that_are_all_alike_are_no_work(loss, value, biases):
+    """Likes without dislikes: the loss falls for ever, by less than a mean can tell."""
+    i, j, _ = entries()
+    model = complete(i, j, np.full(len(i), value), (600, 300), loss=loss, radius=1.0, biases=biases)
+    assert model.status == "gap"
+    assert model.rounds <= 10
+
+
+def test_radii_of_counts_without_biases():
+    """Zeros alone: predictions of 1 bend the loss, however small the counts are."""
+    i, j, _ = entries()
+    path = radius_path(i, j, np.zeros(len(i)), (600, 300), loss="poisson", biases=False)
+    assert 0.01 < path.radii[0] < 0.1

@@ -162,3 +162,12 @@ def test_a_number_of_recommendations_is_checked(k):
     model = MatrixCompletion(radius=1.0).fit([(1, 2), (2, 3)], [1.0, 2.0])
     with pytest.raises(ValueError, match="k must be"):
         model.recommend(1, k=k)
+
+
+def test_tables_that_are_no_pandas_frames():
+    """They iterate over columns, and were told to hold pairs."""
+    table = pytest.importorskip("pyarrow").table({"user": ["ann", "bob", "ann"], "item": [3, 3, 4]})
+    model = MatrixCompletion(radius=1.0).fit(table, [1.0, 2.0, 4.0])
+    assert model.users_.tolist() == ["ann", "bob"]
+    assert model.items_.tolist() == [3, 4]
+    assert np.array_equal(model.predict(table), model.predict([("ann", 3), ("bob", 3), ("ann", 4)]))

@@ -46,11 +46,13 @@ LEAST_STEPS = 4
 MOST_KEPT = 4_000_000  # entries whose x is kept from step to step, in 20 bytes each
 SETTLED = 0.3  # times gap_tol² and F without X: a gain that ends the first round; gains fall with the square of gaps
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
+LEAST_SHARE = 1e-12  # of new atoms in X: what a larger one adds to F keeps small gaps out of reach
 DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
 SMALLEST = 1e-300  # of slopes that are not 0
 ROUNDING = 1e-12  # of σ_1, where all singular values are found at once
 LEAST_VALUE = 1e-2  # of the value without X: gaps are compared with no less
+LEAST_GAP = 1e-8  # of a likelihood: what the means that are nearest to certain lose, see `observed.FARTHEST`
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ def fit(
     """
     floor = data.floor
     least = LEAST_VALUE * (data.null[2] - floor)
+    nothing = LEAST_GAP if data.loss.name in ("logistic", "poisson") else 0.0
     cap = min(limits.max_rank, *data.shape)
     stage = stage or Stage(first_atoms(data, zero := biases_alone(data, radius), cap, randomness(data, zero, key)))
     while True:
@@ -139,7 +142,7 @@ def fit(
         point, full, settled = descend(data, stage.point, limits.stop, little)
         P, Q, s = balance(data.p, data.q, point.P, point.Q, radius, stage.drop, cap, full)
         point, slope = measured(data, replace(point, P=P, Q=Q, s=s, rounds=point.rounds + 1))
-        goal = limits.gap_tol * max(point.value - floor, least)
+        goal = max(limits.gap_tol * max(point.value - floor, least), nothing)
         gain = stage.before - point.value
         full_rank = point.rank >= cap < min(data.shape)
         why = None
@@ -156,7 +159,7 @@ def fit(
             report(point)
             keep(stage)
             continue
-        stuck = gain < 1e-3 * goal
+        stuck = gain < 1e-3 * limits.gap_tol * goal  # gains fall with the square of gaps
         if why is None and stuck and stage.drop < 1e-9:
             why = "stuck"
         point, atoms = certified(data, point, slope, goal, randomness(data, point, key), why is not None)
@@ -213,7 +216,7 @@ def mixed(data: Observed, point: Point, atoms: Triples, weights: HostArray, most
     A = (-(atoms.left[:, :count] * size) / np.sqrt(data.p)[:, None]).astype(kind)
     B = ((atoms.right[:, :count] * size) / np.sqrt(data.q)[:, None]).astype(kind)
     slope, curvature = towards(*data.head, point.P, point.Q, A, B, point.bu, point.bi)
-    share = float(np.clip(-slope / max(curvature, 1e-300), 1e-6, most))
+    share = float(np.clip(-slope / max(curvature, 1e-300), LEAST_SHARE, most))
     old, new, r = kind.type(np.sqrt(1 - share)), kind.type(np.sqrt(share)), point.rank
     P, Q = padded(np.hstack([point.P[:, :r] * old, A * new]), np.hstack([point.Q[:, :r] * old, B * new]))
     return replace(point, P=P, Q=Q)

@@ -20,6 +20,7 @@ from onesfw.trees import HostArray
 
 SMALLEST, LARGEST, GRID = 0.02, 4.0, 20  # of the spread of what the biases leave, and how many radii
 MOST_HELD_OUT = 200_000  # more entries tell no better which radius is best
+BLOCK = 1_000_000  # entries that are looked up at once
 FEWEST = 10  # entries that can be parted in two
 HARM, HELP = 2.0, 1.0  # standard errors: how much worse a larger rank must be to be refused, and better to be taken
 PATIENCE, WORSE = 3, 1.003  # radii in a row without a new best, and how much worse the last one is: then the path ends
@@ -72,16 +73,30 @@ class PathState:
 
 
 def hold_out(given: Triplets, share: float, rng: np.random.Generator) -> tuple[Triplets, Triplets]:
-    """(entries to learn, entries to measure on)."""
+    """(entries to learn, entries to measure on); one that was given more than once is in one of the two alone."""
     count = min(max(round(share * len(given)), 2), MOST_HELD_OUT)
-    if len(given) < FEWEST or count > len(given) - 2:
+    short = len(given) < FEWEST or count > len(given) - 2
+    if not short:
+        other = given.take(np.sort(rng.choice(len(given), count, replace=False)))
+        learnt = ~among(given, other)
+        short = int(learnt.sum()) < 2
+    if short:
         raise ValueError(
             f"{named('values')}: {len(given):,} entries are too few to choose a radius on some of them; give "
             f"{named('radius')} a number"
         )
-    held = np.zeros(len(given), bool)
-    held[rng.choice(len(given), count, replace=False)] = True
-    return given.take(~held), given.take(held)
+    return given.take(learnt), other
+
+
+def among(given: Triplets, other: Triplets) -> HostArray:
+    """Which entries, value apart, are among the others; in blocks, for numbers of places are large."""
+    places = np.unique(other.rows.astype(np.int64) * given.shape[1] + other.cols)
+    found = np.empty(len(given), bool)
+    for begin in range(0, len(given), BLOCK):
+        block = slice(begin, begin + BLOCK)
+        here = given.rows[block].astype(np.int64) * given.shape[1] + given.cols[block]
+        found[block] = places[np.minimum(np.searchsorted(places, here), len(places) - 1)] == here
+    return found
 
 
 def check_radii(radii: Sequence[float]) -> list[float]:
@@ -102,7 +117,8 @@ def default_radii(data: Observed) -> list[float]:
     g = np.empty_like(data.y)
     slopes(*data.head, zero.P, zero.Q, zero.bu, zero.bi, g)
     spread = float(np.sqrt(np.mean(np.square(g, dtype=np.float64))))
-    bend = {"logistic": 0.25, "poisson": max(float(data.y.mean()), 1e-12)}.get(data.loss.name, 1.0)
+    rate = float(np.maximum(data.y.mean(), (data.y + g).mean()))  # of counts: as seen or as predicted
+    bend = {"logistic": 0.25, "poisson": rate}.get(data.loss.name, 1.0)
     return [float(r) for r in np.geomspace(SMALLEST, LARGEST, GRID) * (spread / bend if spread > 0 else 1.0)]
 
 

@@ -254,7 +254,8 @@ def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
         if X.shape[1] != 2:
             raise ValueError(f"X must have two columns, the user and the item, got {X.shape[1]}")
         return tuple(as_column(list(X.iloc[:, c])) for c in (0, 1))  # type: ignore[return-value]
-    if isinstance(X, np.ndarray):
+    if hasattr(X, "__array__"):  # tables that are no pandas frames too: polars, Arrow
+        X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != 2:
             raise ValueError(f"X must have two columns, the user and the item, got shape {X.shape}")
         return np.ascontiguousarray(X[:, 0]), np.ascontiguousarray(X[:, 1])
