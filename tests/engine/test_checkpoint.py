@@ -21,7 +21,7 @@ ROWS = np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32)
 @pytest.fixture(autouse=True)
 def _save_often(monkeypatch):
     monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
-    monkeypatch.setattr("onesfw.engine.host_loop.CHUNK_SECONDS", 0.01)
+    monkeypatch.setattr("onesfw.engine.pace.CHUNK_SECONDS", 0.01)
 
 
 def solve(steps=20_000, folder=None, *, key=0, radius=1.0, rows=ROWS, power=2, replicates=None, **options):

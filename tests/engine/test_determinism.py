@@ -14,7 +14,7 @@ def test_trajectory_does_not_depend_on_chunks_evaluation_or_progress(setting, mo
     plain = fw.minimize(noisy(), BALL, steps=5000, algorithm=algorithm, key=3, evaluate=False)
     looked = fw.minimize(noisy(), BALL, steps=5000, algorithm=algorithm, key=3, evaluate=50, every=37)
     monkeypatch.setattr("onesfw.engine.host_loop.GROWTH", 2)  # chunks of 1, 2, 4, … up to what a millisecond takes
-    monkeypatch.setattr("onesfw.engine.host_loop.CHUNK_SECONDS", 1e-3)
+    monkeypatch.setattr("onesfw.engine.pace.CHUNK_SECONDS", 1e-3)
     cut = fw.minimize(noisy(), BALL, steps=5000, algorithm=algorithm, key=3, evaluate=False, every=[5, 4097])
     for other in (looked, cut):
         np.testing.assert_array_equal(plain.x, other.x)

@@ -265,3 +265,13 @@ def test_blocks_of_draws_fit_the_cache():
     large = fw.Expectation(lambda x, z: x @ z, lambda key: jax.random.normal(key, (100_000,)))
     assert small == compiled_loop.BLOCK
     assert compiled_loop.block_length(large, fw.one_sfw().estimator(large), jax.random.key(0)) == 16
+
+
+def test_a_chunk_of_a_known_pace_fits_the_time_that_is_left():
+    from onesfw.engine.pace import Pace
+
+    assert Pace().steps(float("inf")) == 1
+    assert Pace(1e-3).steps(float("inf")) == 250
+    assert Pace(1e-3).steps(0.02) == 20
+    assert Pace(1e-3).steps(-1.0) == 1
+    assert Pace(1e-9).steps(float("inf")) == compiled_loop.CHUNK

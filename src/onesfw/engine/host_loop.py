@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from onesfw.engine.chunk_inputs import ChunkInputs, chunk_inputs
 from onesfw.engine.compiled_loop import CHUNK, RunState
 from onesfw.engine.corrected_output import CAPACITY, Corrected, Sizes, enough, snapshot_space, with_snapshot
 from onesfw.engine.evaluation import CONFIDENCE, Evaluation, number_from
+from onesfw.engine.pace import Pace
 from onesfw.engine.programs import Programs
 from onesfw.engine.run import Row, Run
 from onesfw.progress import ProgressBar
@@ -28,7 +30,6 @@ from onesfw.results.status import Status
 from onesfw.steps import LazyStep
 from onesfw.trees import Array, HostArray, Tree
 
-CHUNK_SECONDS = 0.25
 SNAPSHOT_STEPS = [1 << k for k in range(8, 33)]  # after which an iterate is kept for a corrected output
 HURRIED_SECONDS = 0.5  # for the corrected output of a run that the clock or the user has ended
 GROWTH = 8  # of a chunk's length over the one before, while its speed is still unknown
@@ -84,6 +85,7 @@ class HostLoop:
     bar: ProgressBar
     replicate: int | None = None
     store: Checkpoint | None = None
+    pace: Pace = field(default_factory=Pace)
     done: int = 0
     weight: float = 0.0
     length: int = 1
@@ -108,6 +110,7 @@ class HostLoop:
     def go(self) -> Outcome:
         """Run until something ends it."""
         self.begun = time.perf_counter()
+        self.length = self.pace.steps(self.left())
         status: Status | None = None
         if self.broken.all:
             status = Status.NOT_FINITE
@@ -202,9 +205,12 @@ class HostLoop:
         """Whether the clock or the user has ended the run."""
         if self.interrupted.is_set():
             return Status.INTERRUPTED
-        if self.run.time_limit is not None and time.perf_counter() - self.begun >= self.run.time_limit:
-            return Status.TIME_UP
-        return None
+        return Status.TIME_UP if self.left() <= 0 else None
+
+    def left(self) -> float:
+        """Seconds until the time limit."""
+        limit = self.run.time_limit
+        return math.inf if limit is None else limit - (time.perf_counter() - self.begun)
 
     def advance(self, target: int) -> Status | None:
         """One chunk of at most `target − done` steps, of about a quarter of a second."""
@@ -219,11 +225,8 @@ class HostLoop:
             return self.break_down(bad, state, inputs, weight)
         self.seconds += elapsed
         self.move(state, weight)
-        pace = max(elapsed / count, 1e-9)
-        self.length = max(1, min(int(CHUNK_SECONDS / pace), self.length * GROWTH, CHUNK))
-        if self.run.time_limit is not None:
-            left = self.run.time_limit - (time.perf_counter() - self.begun)
-            self.length = max(1, min(self.length, int(left / pace)))
+        self.pace.seconds = max(elapsed / count, 1e-9)
+        self.length = min(self.pace.steps(self.left()), self.length * GROWTH)
         return None
 
     def newly_broken(self, finite: Array) -> HostArray:

@@ -20,6 +20,7 @@ from onesfw.engine.evaluation import Evaluation
 from onesfw.engine.fingerprint import fingerprint
 from onesfw.engine.host_loop import HostLoop, Outcome
 from onesfw.engine.interrupts import catch_interrupt, cut_short
+from onesfw.engine.pace import Pace
 from onesfw.engine.programs import compile_run
 from onesfw.engine.run import Run
 from onesfw.progress import ProgressBar
@@ -54,11 +55,11 @@ def carry_out(
     with catch_interrupt() as interrupted, ProgressBar(run.steps * (replicates or 1), show) as bar:
         programs = compile_run(run, keys[0], together)
         bar.note("")
-        loops = []
+        loops, pace = [], Pace()
         for number, one in enumerate(keys):
             store = None if folder is None else Checkpoint(folder, f"run-{number}")
             numbered = number if replicates is not None and not vectorised else None
-            loops.append(HostLoop(run, programs, one, interrupted, bar, numbered, store))
+            loops.append(HostLoop(run, programs, one, interrupted, bar, numbered, store, pace))
         outcomes = [loops[0].go()] if len(loops) == 1 else in_threads(loops, run.time_limit)
     return collect(run, outcomes, programs.seconds, replicates, programs.kernel)
 

@@ -32,6 +32,7 @@ from onesfw.engine.fingerprint import fingerprint
 from onesfw.engine.host_loop import HostLoop
 from onesfw.engine.interrupts import catch_interrupt, cut_short, keep_interrupts
 from onesfw.engine.keys import Key, as_key
+from onesfw.engine.pace import Pace
 from onesfw.engine.programs import Program, Programs, compile_cells, split, stacked
 from onesfw.engine.replicates import MOST_REPLICATES, stack
 from onesfw.engine.run import Run
@@ -213,6 +214,7 @@ class Compiled(NamedTuple):
 
     programs: Programs
     judge: Callable[[Objective, Tree], tuple[float, float]]
+    pace: Pace
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,8 @@ class Cell:
 
     def compiled(self) -> Compiled:
         """The programs of this run, and of those of its shape."""
-        return Compiled(compile_cells([self.run], self.key), self.judge.compiled(self.run.objective, self.run.x0))
+        judge = self.judge.compiled(self.run.objective, self.run.x0)
+        return Compiled(compile_cells([self.run], self.key), judge, Pace())
 
     def go(
         self, shared: Compiled, folder: Path | None, interrupted: threading.Event, bar: ProgressBar, share: float | None
@@ -245,7 +248,7 @@ class Cell:
         run = replace(self.run, time_limit=share)
         programs = shared.programs.bind(run)
         store = None if folder is None else Checkpoint(folder, f"run-{self.number}")
-        outcome = HostLoop(run, programs, self.key, interrupted, bar, None, store).go()
+        outcome = HostLoop(run, programs, self.key, interrupted, bar, None, store, shared.pace).go()
         measured = (np.nan,) * 4 if outcome.final is None else tuple(float(value) for value in outcome.final)
         judged = shared.judge(run.objective, outcome.x)
         place = STATUSES.index(outcome.status[0])
