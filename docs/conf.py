@@ -62,6 +62,7 @@ html_title = "onesfw"
 html_favicon = "site/static/favicon.svg"
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}

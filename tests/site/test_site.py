@@ -272,7 +272,7 @@ def test_each_small_picture_is_drawn_for_the_pages_colours(browser, address, pag
         ("Frank-Wolfe gap", "the frank-wolfe gap"),
         ("custom loss", "getting started"),
         ("checkpoint", "checkpoints and kills"),
-        ("GPU", "on a gpu"),
+        ("GPU", "many runs"),
         ("policy gradient", "policy gradient on a frozen lake"),
     ],
 )
@@ -287,6 +287,15 @@ def test_the_search_box_finds(browser, address, words, found):
     until(lambda: browser.find_elements("css selector", "#search-results li a"))
     links = browser.find_elements("css selector", "#search-results li a")
     assert any(found in link.text.lower() for link in links[:FIRST])
+    assert browser.get_log("browser") == []
+
+
+def test_a_result_opens_with_its_words_marked_and_no_error(browser, address):
+    browser.get_log("browser")
+    visit(browser, address, "search.html?q=dark+mode")  # icons of the theme are called so
+    until(lambda: browser.find_elements("css selector", "#search-results li a"))
+    browser.find_element("css selector", "#search-results li a").click()
+    until(lambda: browser.find_elements("css selector", "span.highlighted"))
     assert browser.get_log("browser") == []
 
 
