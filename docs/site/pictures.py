@@ -20,10 +20,9 @@ GREY = 0.09  # channels this close together are no colour
 THUMBNAIL = (400, 280)  # pixels
 # The gallery from the first use to the finer points; an example that is not named comes last.
 ORDER = (
-    "sparse_logistic_stream", "which_set", "choosing_a_radius", "stability_selection", "multiclass_from_files",
-    "multitask_group_ball",
-    "robust_regression", "nonconvex_sigmoid", "matrix_completion", "digits_representatives", "influence",
-    "sensor_placement", "summarising_text", "budget_allocation", "portfolio_cvar", "assignment_noisy_costs",
+    "sparse_logistic_stream", "which_set", "choosing_a_radius", "stability_selection", "how_sure",
+    "multiclass_from_files", "multitask_group_ball", "robust_regression", "nonconvex_sigmoid", "matrix_completion", "recommendations",
+    "digits_representatives", "influence", "sensor_placement", "summarising_text", "budget_allocation", "portfolio_cvar", "assignment_noisy_costs",
     "samples_depend_on_x", "policy_gradient", "performative", "pricing",
     "compare_methods", "who_wins", "bounds_and_rates", "errata_live",
     "own_set", "many_runs", "checkpoints",
