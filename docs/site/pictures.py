@@ -21,8 +21,10 @@ THUMBNAIL = (400, 280)  # pixels
 # The gallery from the first use to the finer points; an example that is not named comes last.
 ORDER = (
     "sparse_logistic_stream", "which_set", "choosing_a_radius", "stability_selection", "how_sure",
-    "multiclass_from_files", "multitask_group_ball", "robust_regression", "nonconvex_sigmoid", "matrix_completion", "recommendations",
-    "digits_representatives", "influence", "sensor_placement", "summarising_text", "budget_allocation", "portfolio_cvar", "assignment_noisy_costs",
+    "multiclass_from_files", "multitask_group_ball", "robust_regression", "nonconvex_sigmoid",
+    "matrix_completion", "recommendations",
+    "digits_representatives", "influence", "sensor_placement", "summarising_text",
+    "budget_allocation", "portfolio_cvar", "assignment_noisy_costs",
     "samples_depend_on_x", "policy_gradient", "performative", "pricing",
     "compare_methods", "who_wins", "bounds_and_rates", "errata_live",
     "own_set", "many_runs", "checkpoints",
