@@ -53,6 +53,11 @@ def test_the_twin_is_dark_and_its_ink_light(pictures, figure, tmp_path):
     assert np.allclose(axes.collections[0].get_edgecolor()[0, :3], pictures.NIGHT_PAPER)
 
 
+def test_every_example_has_its_place_in_the_gallery(pictures):
+    examples = [path.stem.removeprefix("plot_") for path in (ROOT / "gallery").glob("plot_*.py")]
+    assert sorted(pictures.ORDER) == sorted(examples)
+
+
 def test_a_picture_is_told_in_words(pictures, figure):
     assert pictures.described(figure) == "ink"
     figure.axes[0].set(title="", xlabel="samples", ylabel="gap")
