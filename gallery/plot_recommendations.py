@@ -42,8 +42,8 @@ print("for reader 0:", ", ".join(f"{book} ({stars:.1f})" for book, stars in mode
 # %%
 # A hundred readers come later. ``partial_fit`` takes their ratings in, without beginning anew.
 
-model.partial_fit(*named(known & ~first))
-plain.partial_fit(*named(known & ~first))
+for predictor in (model, plain):
+    predictor.partial_fit(*named(known & ~first))
 
 # %%
 # The answer

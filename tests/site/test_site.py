@@ -330,6 +330,7 @@ def test_an_example_neither_warns_nor_shows_paths_of_the_machine(page):
     assert "site-packages" not in text
     assert "Warning: " not in text
     assert str(ROOT) not in text
+    assert "sk-top-container" not in text, "an estimator's own widget, which knows no dark page"
 
 
 def test_no_example_is_slow():
