@@ -42,7 +42,7 @@ MATHJAX = Path(str(find_spec("sphinx-mathjax-offline").origin)).parent / "static
 MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions/*", "output/chtml/**/*")
 mathjax_path = "mathjax/tex-chtml.js"
 
-smartquotes = False  # docstrings quote code: every="log"
+smartquotes_action = "D"  # dashes; docstrings quote code: every="log"
 default_role = "py:obj"  # `name` in a docstring: a link where there is a page, code otherwise
 autosummary_generate = False  # `reference` writes the pages
 autodoc_member_order = "bysource"
@@ -62,6 +62,7 @@ html_title = "onesfw"
 html_favicon = "site/static/favicon.svg"
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}
@@ -139,6 +140,7 @@ def setup(app: Sphinx) -> None:
     reference.write(DOCS / "api")
     app.connect("builder-inited", pictures.crop_thumbnails, priority=900)  # after the gallery has been made
     app.connect("source-read", read)
+    app.connect("doctree-read", pictures.small_twins, priority=400)  # before pictures are collected, at 500
     app.connect("autodoc-skip-member", reference.leave_out)
     app.connect("build-finished", copy_mathjax)
     app.connect("autodoc-process-docstring", reference.plain, priority=400)  # before napoleon, at 500

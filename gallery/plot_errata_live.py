@@ -68,8 +68,8 @@ assert differences[0] < 1
 
 fig, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 6.2))
 for (name, error), colour in zip(errors.items(), ("C1", "C0"), strict=True):
-    top.loglog(steps, error.mean(1), "o-", color=colour, label=name)
-top.set(xlabel="samples", ylabel="$F(x) - F^*$", title="The printed term stalls")
+    top.errorbar(steps, error.mean(1), error.std(1, ddof=1) / 2, fmt="o-", color=colour, capsize=3, label=name)
+top.set(xscale="log", yscale="log", xlabel="samples", ylabel="$F(x) - F^*$, ± 2 s.e.", title="The printed term stalls")
 top.legend()
 bottom.loglog(places, score, "o-", color="C1", label="by the score")
 bottom.loglog(places, differences, "o-", color="C0", label="by differences of f")

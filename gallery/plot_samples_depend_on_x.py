@@ -72,5 +72,8 @@ for name, (objective, colour) in ways.items():
     runs = [fw.minimize(objective, K, steps=t, replicates=4, evaluate=False) for t in steps]
     excess = np.array([np.sum(w / (mu * r.x.astype(float)), 1) / best - 1 for r in runs])
     bottom.loglog(steps, np.maximum(excess.mean(1), 1e-8), "o-", color=colour, label=name)
-bottom.set(xlabel="samples", ylabel="cost above the best (relative)")
+    bottom.fill_between(steps, *np.maximum([excess.min(1), excess.max(1)], 1e-8), color=colour, alpha=0.2, linewidth=0)
+bottom.set(
+    xlabel="samples", ylabel="cost above the best (relative)", title="Lines: means of 4 seeds; bands: all of them"
+)
 bottom.legend()

@@ -20,11 +20,13 @@ GREY = 0.09  # channels this close together are no colour
 THUMBNAIL = (400, 280)  # pixels
 # The gallery from the first use to the finer points; an example that is not named comes last.
 ORDER = (
-    "sparse_logistic_stream", "choosing_a_radius", "stability_selection", "multiclass_from_files",
-    "multitask_group_ball",
-    "robust_regression", "nonconvex_sigmoid", "matrix_completion", "digits_representatives", "influence",
-    "sensor_placement", "summarising_text", "budget_allocation", "portfolio_cvar", "assignment_noisy_costs",
-    "samples_depend_on_x", "policy_gradient", "performative", "pricing", "who_wins", "bounds_and_rates", "errata_live",
+    "sparse_logistic_stream", "which_set", "choosing_a_radius", "stability_selection", "how_sure",
+    "multiclass_from_files", "multitask_group_ball", "robust_regression", "nonconvex_sigmoid",
+    "matrix_completion", "recommendations",
+    "digits_representatives", "influence", "sensor_placement", "summarising_text",
+    "budget_allocation", "portfolio_cvar", "assignment_noisy_costs",
+    "samples_depend_on_x", "policy_gradient", "performative", "pricing",
+    "compare_methods", "who_wins", "bounds_and_rates", "errata_live",
     "own_set", "many_runs", "checkpoints",
 )  # fmt: skip
 # What is painted on an artist, by the names of its getters and setters.
@@ -111,12 +113,27 @@ def crop_thumbnails(app) -> None:
     for first in images.glob("*_001.png"):
         small = images / "thumb" / re.sub(r"_001\.png$", "_thumb.png", first.name)
         if small.exists():
-            with Image.open(first) as picture:
-                scale = width / picture.width
-                whole = picture.convert("RGB").resize((width, round(scale * picture.height)), Image.Resampling.LANCZOS)
-            cut = Image.new("RGB", (width, height), "white")
-            cut.paste(whole, (0, max(0, (height - whole.height) // 2)))
-            cut.save(small)
+            for source, place in ((first, small), (dark(first), dark(small))):
+                with Image.open(source) as picture:
+                    size = width, round(width / picture.width * picture.height)
+                    whole = picture.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+                cut = Image.new("RGB", (width, height), whole.getpixel((0, 0)))
+                cut.paste(whole, (0, max(0, (height - whole.height) // 2)))
+                cut.save(place)
+
+
+def small_twins(app, doctree) -> None:
+    """Beside the small picture of an example its dark twin, in the gallery and below the names that it uses."""
+    from docutils import nodes  # the style of pictures is tested where the site's packages are missing
+
+    for image in list(doctree.findall(nodes.image)):
+        twin = dark(Path(image["uri"])).as_posix()
+        if image["uri"].endswith("_thumb.png") and Path(app.srcdir, twin.lstrip("/")).exists():
+            night = image.deepcopy()
+            night["uri"] = twin
+            image["classes"].append("only-light")
+            night["classes"].append("only-dark")
+            image.parent.insert(image.parent.index(image) + 1, night)
 
 
 class Order:

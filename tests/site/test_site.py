@@ -35,6 +35,7 @@ ROOMS = [
 ]
 PHONE = 375
 CONTRAST = 4.5
+FIRST = 12  # results of a search that somebody reads
 WIDEST_PICTURE = 5.6 * 150 + 30  # pixels; a wider one has letters that nobody reads on a phone
 SLOWEST = 40.0  # processor seconds of an example: 20 on the machine of docs/measurements.md, twice that on slower ones
 
@@ -236,7 +237,45 @@ def test_the_landing_page_leads_to_its_three_entries(browser, address):
         assert (SITE / target.lstrip("/")).exists()
 
 
-@pytest.mark.parametrize(("words", "found"), [("radius_path", "radius_path"), ("matroid", "matroid")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("page", ["gallery/index.html", "api/onesfw.minimize.html"])
+def test_each_small_picture_is_drawn_for_the_pages_colours(browser, address, page, scheme):
+    media(browser, scheme)
+    try:
+        visit(browser, address, page)
+        shown = browser.execute_script("""
+            const boxes = [...document.querySelectorAll(".sphx-glr-thumbcontainer")];
+            const seen = boxes.map((box) => [...box.querySelectorAll("img")].filter((i) => i.checkVisibility()));
+            return seen.map((images) => images.map((i) => [i.getAttribute("src"), i.className]));
+        """)
+        assert shown
+        for images in shown:
+            ((source, classes),) = images
+            if classes:  # an example that was not run has one picture for all pages
+                assert source.endswith("-dark.png") == (scheme == "dark")
+                assert f"only-{scheme}" in classes
+        assert any(classes for ((_, classes),) in shown)
+    finally:
+        media(browser, "light")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("radius_path", "radius_path"),
+        ("matroid", "matroid"),
+        ("lasso radius", "linear models"),
+        ("k-medoids", "pick k of n things"),
+        ("portfolio", "a portfolio for bad days"),
+        ("matrix completion", "filling in a matrix"),
+        ("stop after one minute", "getting started"),
+        ("Frank-Wolfe gap", "the frank-wolfe gap"),
+        ("custom loss", "getting started"),
+        ("checkpoint", "checkpoints and kills"),
+        ("GPU", "many runs"),
+        ("policy gradient", "policy gradient on a frozen lake"),
+    ],
+)
 def test_the_search_box_finds(browser, address, words, found):
     from selenium.webdriver.common.keys import Keys
 
@@ -247,7 +286,16 @@ def test_the_search_box_finds(browser, address, words, found):
     until(lambda: "search.html" in browser.current_url)
     until(lambda: browser.find_elements("css selector", "#search-results li a"))
     links = browser.find_elements("css selector", "#search-results li a")
-    assert any(found in link.text.lower() for link in links)
+    assert any(found in link.text.lower() for link in links[:FIRST])
+    assert browser.get_log("browser") == []
+
+
+def test_a_result_opens_with_its_words_marked_and_no_error(browser, address):
+    browser.get_log("browser")
+    visit(browser, address, "search.html?q=dark+mode")  # icons of the theme are called so
+    until(lambda: browser.find_elements("css selector", "#search-results li a"))
+    browser.find_element("css selector", "#search-results li a").click()
+    until(lambda: browser.find_elements("css selector", "span.highlighted"))
     assert browser.get_log("browser") == []
 
 
@@ -282,6 +330,7 @@ def test_an_example_neither_warns_nor_shows_paths_of_the_machine(page):
     assert "site-packages" not in text
     assert "Warning: " not in text
     assert str(ROOT) not in text
+    assert "sk-top-container" not in text, "an estimator's own widget, which knows no dark page"
 
 
 def test_no_example_is_slow():

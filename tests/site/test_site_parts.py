@@ -5,6 +5,7 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -52,10 +53,29 @@ def test_the_twin_is_dark_and_its_ink_light(pictures, figure, tmp_path):
     assert np.allclose(axes.collections[0].get_edgecolor()[0, :3], pictures.NIGHT_PAPER)
 
 
+def test_every_example_has_its_place_in_the_gallery(pictures):
+    examples = [path.stem.removeprefix("plot_") for path in (ROOT / "gallery").glob("plot_*.py")]
+    assert sorted(pictures.ORDER) == sorted(examples)
+
+
 def test_a_picture_is_told_in_words(pictures, figure):
     assert pictures.described(figure) == "ink"
     figure.axes[0].set(title="", xlabel="samples", ylabel="gap")
     assert pictures.described(figure) == "gap against samples"
+
+
+def test_a_small_picture_gets_its_dark_twin_where_there_is_one(pictures, tmp_path):
+    nodes = pytest.importorskip("docutils.nodes", reason="the site needs the extra docs")
+    folder = tmp_path / "images" / "thumb"
+    folder.mkdir(parents=True)
+    (folder / "one_thumb-dark.png").touch()
+    page = nodes.section("", *(nodes.image(uri=f"/images/thumb/{name}_thumb.png") for name in ("one", "other")))
+    pictures.small_twins(SimpleNamespace(srcdir=tmp_path), page)
+    assert [(Path(image["uri"]).name, image["classes"]) for image in page.findall(nodes.image)] == [
+        ("one_thumb.png", ["only-light"]),
+        ("one_thumb-dark.png", ["only-dark"]),
+        ("other_thumb.png", []),
+    ]
 
 
 def test_an_example_whose_package_lacks_is_shown_and_not_run(monkeypatch):
