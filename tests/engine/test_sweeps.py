@@ -13,7 +13,7 @@ from loop_cases import under_vmap
 from sklearn.model_selection import KFold
 
 import onesfw as fw
-from onesfw.engine import sweep_checks, sweeps
+from onesfw.engine import chunk_inputs, sweep_checks, sweeps
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3)).astype(np.float32)
@@ -319,3 +319,15 @@ def test_sets_without_one_number_are_drawn_at_their_places():
     found = fw.sweep(objective(), boxes, steps=20, algorithm=fw.one_sfw(schedule="paper"))
     axes = found.plot().axes[0]
     assert all(float(place).is_integer() for place in axes.get_xticks())
+
+
+def test_what_runs_share_is_made_once(monkeypatch):
+    """A set's schedules serve its runs on all rows and of all seeds; the problem is checked for the first set alone."""
+    made, checked = [], []
+    compute, check = chunk_inputs.computed_inputs, fw.FiniteSum.check
+    monkeypatch.setattr(chunk_inputs, "computed_inputs", lambda *args: made.append(args) or compute(*args))
+    monkeypatch.setattr(fw.FiniteSum, "check", lambda *args: checked.append(args) or check(*args))
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})  # two threads may both make what is missing
+    fw.sweep(objective(), balls(), steps=1, rows=FOLDS, replicates=2, key=3)
+    assert len(made) == len({args[1:] for args in made}) * len(RADII) == len(RADII)
+    assert len(checked) == 1

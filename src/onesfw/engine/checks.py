@@ -91,16 +91,12 @@ def build_run(
     gap_tol = None if gap_tol is None else number(gap_tol, "gap_tol", 0, strict=True)
     time_limit = None if time_limit is None else number(time_limit, "time_limit", 0, strict=True)
     callbacks = as_callbacks(callbacks)
-    greedy = algorithm.step.from_zero  # starts at 0, which need not lie in K
-    inside = member(start, given and not greedy, constraint)
     if algorithm.setting in MAXIMISED and sign > 0:
         raise ValueError(
             f"algorithm: the {algorithm.setting} setting maximises; call maximize (in a sweep, sense='maximize'), or "
             "choose another setting"
         )
-    if greedy:
-        check_continuous_greedy(start, given, constraint, algorithm.setting, gap_tol)
-    x0 = trees.zeros_like(inside) if greedy else inside
+    x0, inside = first_points(algorithm, start, given, constraint, gap_tol)
     if algorithm.output == CORRECTED and not can_be_corrected(objective, x0):
         algorithm = algorithm.uncorrected or replace(algorithm, output="last")
     estimator = algorithm.estimator_for(objective).for_steps(steps, x0)
@@ -133,6 +129,25 @@ def build_run(
         time_limit=time_limit,
         callbacks=callbacks,
     )
+
+
+def over_another(run: Run, constraint: ConvexSet, start: Tree, given: bool) -> Run:
+    """A checked run over another set of that class and shape: what does not depend on the set is not checked again."""
+    x0, inside = first_points(run.algorithm, start, given, constraint, run.gap_tol)
+    check_domain(run.objective, constraint, trees.shapes(x0))
+    step = run.algorithm.step.fit(constraint, x0)
+    return replace(run, constraint=constraint, step=step, x0=x0, inside=inside, first_inputs={})
+
+
+def first_points(
+    algorithm: Algorithm, start: Tree, given: bool, constraint: ConvexSet, gap_tol: float | None
+) -> tuple[Tree, Tree]:
+    """x_1, and a member of K: continuous greedy starts at 0, which need not lie in it."""
+    greedy = algorithm.step.from_zero
+    inside = member(start, given and not greedy, constraint)
+    if greedy:
+        check_continuous_greedy(start, given, constraint, algorithm.setting, gap_tol)
+    return (trees.zeros_like(inside) if greedy else inside), inside
 
 
 def require_types(objective: object, constraint: object, algorithm: object) -> None:

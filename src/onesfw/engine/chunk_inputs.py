@@ -15,6 +15,8 @@ from onesfw.engine.run import Run
 from onesfw.schedules import require_range
 from onesfw.trees import Array, HostArray, Tree
 
+KEPT = 16  # chunks of a run, half a megabyte each: short runs of a sweep have no more
+
 
 class ChunkInputs(NamedTuple):
     """What the compiled loop is given for the steps of a chunk: arrays of a fixed length."""
@@ -26,6 +28,16 @@ class ChunkInputs(NamedTuple):
 
 def chunk_inputs(run: Run, first: int, count: int) -> tuple[ChunkInputs, HostArray]:
     """ρ, the step's weights and the estimator's plan for a chunk, computed in float64 and cast; and the weights."""
+    found: tuple[ChunkInputs, HostArray] | None = run.first_inputs.get((first, count))
+    if found is None:
+        found = computed_inputs(run, first, count)
+        if len(run.first_inputs) < KEPT:
+            run.first_inputs[first, count] = found
+    return found
+
+
+def computed_inputs(run: Run, first: int, count: int) -> tuple[ChunkInputs, HostArray]:
+    """The same, anew."""
     algorithm, steps, dtype = run.algorithm, run.steps, trees.dtype_of(run.x0)
     t = np.arange(first, first + count, dtype=np.int64)
     rho = np.where(t == 1, 1.0, algorithm.rho(t, steps))

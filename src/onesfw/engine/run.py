@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onesfw.algorithms import Algorithm
 from onesfw.algorithms.base import CORRECTED
@@ -71,6 +71,8 @@ class Run:
     gap_tol: float | None = None
     time_limit: float | None = None
     callbacks: Sequence[Callback] = ()
+    first_inputs: dict[tuple[int, int], Tree] = field(default_factory=dict, repr=False, compare=False)
+    """What the first chunks were handed, by (first step, steps): the same for another objective, key or time limit."""
 
     @property
     def iterations(self) -> int:

@@ -25,7 +25,7 @@ from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
 from onesfw.arguments import choose, whole_number
 from onesfw.engine import jobs
 from onesfw.engine.checkpoint import Checkpoint, digest, open_folder
-from onesfw.engine.checks import build_run, checked_run, starting_point
+from onesfw.engine.checks import checked_run, over_another, starting_point
 from onesfw.engine.devices import mesh_for
 from onesfw.engine.evaluation import Evaluate, Measure, number_from
 from onesfw.engine.fingerprint import fingerprint
@@ -120,15 +120,8 @@ def sweep(
     begun = time.perf_counter()
     limits = {"steps": steps, "algorithm": algorithm, "evaluate": evaluate, "time_limit": time_limit}
     with keep_interrupts(), checked_run(objectives[0], sets[0], x0, sign, **limits) as first:  # type: ignore[arg-type]
-        runs = [first]
-        for constraint in sets[1:]:
-            start = starting_point(x0, constraint)
-            runs.append(
-                build_run(
-                    objectives[0], constraint, start, x0 is not None, sign, every=None, gap_tol=None, callbacks=(),
-                    **limits,  # type: ignore[arg-type]
-                )
-            )  # fmt: skip
+        given = x0 is not None
+        runs = [first, *(over_another(first, other, starting_point(x0, other), given) for other in sets[1:])]
         judge = Judge.of(validation, objectives, first.x0)
         root = as_key(key)
         parts = [replace(run, objective=part) for run in runs for part in objectives]
