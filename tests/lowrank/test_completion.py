@@ -403,3 +403,20 @@ def test_entries_given_twice_are_not_learnt_where_they_are_measured_on():
     assert twice.path.entries + twice.path.held_out < 2 * len(i)
     with pytest.raises(ValueError, match="too few to choose a radius"):
         complete(np.zeros(100, int), np.zeros(100, int), y[:100])
+
+
+@pytest.mark.parametrize(
+    ("losses", "ended"),
+    [
+        ([3.0, 2.0, 2.001, 2.001], False),  # not three since the best
+        ([3.0, 2.0, 2.001, 2.001, 2.001], False),  # by too little
+        ([3.0, 2.0, 2.001, 2.001, 2.007], True),
+        ([3.0, 2.0, *[2.001] * 5], False),
+        ([3.0, 2.0, *[2.001] * 6], True),
+    ],
+)
+def test_a_path_ends_where_larger_radii_bring_nothing(losses, ended):
+    from onesfw.lowrank.warm_path import Figures, PathState
+
+    figures = [Figures(float(i + 1), 1.0, 0.0, 1, 1, loss, 0.1, 0.0) for i, loss in enumerate(losses)]
+    assert PathState(figures).ended is ended

@@ -156,3 +156,14 @@ def test_the_basis_grows(monkeypatch):
     assert len(grown[0].values) > 4 * 17
     assert grown[1] == whole_room[1]
     assert np.array_equal(grown[0].left, whole_room[0].left)
+
+
+def test_the_vectors_fill_a_gigabyte_at_most(monkeypatch):
+    """A bound all the same, and the triples that were asked for."""
+    values = np.append(1.0001, np.linspace(0, 1, 399))
+    monkeypatch.setattr(norm_bound, "MOST_NUMBERS", 1)
+    found, bound = bounded(diagonal(values), 30, 0.9999, np.random.default_rng(0), enough=0.0, known=True)
+    assert len(found.values) == 3 * 30
+    assert bound >= 1.0001
+    few, _ = bounded(diagonal(values), 4, 0.9999, np.random.default_rng(0), enough=0.0, known=True)
+    assert len(few.values) == norm_bound.FEWEST

@@ -32,6 +32,7 @@ from onesfw.lowrank.observed import (
     observe,
     triplets,
 )
+from onesfw.lowrank.occupied import Occupied
 from onesfw.lowrank.warm_path import PathState, check_radii, default_radii, fit_path, hold_out, summary, warm
 from onesfw.progress import Bar, NoteColumn
 from onesfw.trees import HostArray, Rows
@@ -149,6 +150,8 @@ def complete(
     given = triplets(rows, cols, values, shape, loss)
     plan = replace(plan, far=not SINGLE[0] <= spread(given.values, plan) <= SINGLE[1])
     limit = np.inf if time_limit is None else number(time_limit, "time_limit", 0.0, strict=True)
+    occupied = Occupied.of(given)
+    given = occupied.alone(given)
     saves = saves_in(checkpoint, plan, given, str(radius))
     with watched(progress, limit, plan.dtype) as watch:
         path: CompletionPath | None = None
@@ -180,7 +183,7 @@ def complete(
             raise FloatingPointError("the loss is not finite")
         saves.finish()
     status = why if why != "stopped" else "interrupted" if watch.interrupted() else "time"
-    return as_model(point, data, status, plan, path, time.perf_counter() - watch.begun, most)
+    return as_model(occupied.back(point), data, status, plan, path, time.perf_counter() - watch.begun, most)
 
 
 def ignored(stage: Stage) -> None:
@@ -221,8 +224,9 @@ def radius_path(
 ) -> CompletionPath:
     """Fit one model a radius, from small to large, each begun at the one before, and measure each on other entries.
 
-    The path ends early where three radii in a row were worse than the best, the last one by 0.3 %, or where a model
-    does not fill its ball. Where new atoms do harm on the other entries, the rank is limited from there on.
+    The path ends early where three radii in a row were worse than the best, the last one by 0.3 %, where six were, or
+    where a model does not fill its ball. Where new atoms do harm on the other entries, the rank is limited from there
+    on.
 
     Args:
         rows: row numbers of the known entries, or a scipy sparse matrix, as in `complete`.
@@ -275,6 +279,8 @@ def radius_path(
     limit = np.inf if time_limit is None else number(time_limit, "time_limit", 0.0, strict=True)
     parts = f"{'default' if grid is None else digest(np.array(grid))}"
     parts += f"{held:.17g}" if isinstance(held, float) else digest(held.rows, held.cols, held.values)
+    occupied = Occupied.of(given, *(() if isinstance(held, float) else (held,)))
+    given, held = occupied.alone(given), held if isinstance(held, float) else occupied.alone(held)
     saves = saves_in(checkpoint, plan, given, parts)
     with watched(progress, limit / PATH_SHARE, plan.dtype) as watch:
         state = path_state(given, grid, held, plan, watch, saves)
@@ -335,7 +341,7 @@ def saves_in(checkpoint: str | os.PathLike[str] | None, plan: Plan, given: Tripl
         return Saves(None)
     if not isinstance(checkpoint, str | os.PathLike):
         raise TypeError(f"{named('checkpoint')} must be the path of a folder, got {checkpoint!r}")
-    data = digest(given.rows, given.cols, given.values, np.array(given.shape))
+    data = digest(given.rows, given.cols, given.values, np.array([given.shape, given.whole or given.shape]))
     folder = open_folder(os.fspath(checkpoint), {**plan.parts(), "values": data, "radius": radius})
     return Saves(Checkpoint(folder), given.shape)
 

@@ -47,7 +47,8 @@ MOST_KEPT = 4_000_000  # entries whose x is kept from step to step, in 20 bytes 
 SETTLED = 0.3  # times gap_tol² and F without X: a gain that ends the first round; gains fall with the square of gaps
 SHRINK = 0.01  # a round ends when the squared gradient has shrunk by this
 LEAST_SHARE = 1e-12  # of new atoms in X: what a larger one adds to F keeps small gaps out of reach
-DROP = 1e-3  # of the largest singular value: smaller ones are left out after a round
+DROP, LEAST_DROP = 1e-3, 1e-9  # of the largest singular value: smaller ones are left out after a round
+IDLE = 1e-3  # of the goal: a gain that tells of atoms let in for nothing
 FULL = 1 - 1e-4  # of the radius: a norm that fills the ball
 SMALLEST = 1e-300  # of slopes that are not 0
 ROUNDING = 1e-12  # of σ_1, where all singular values are found at once
@@ -159,16 +160,15 @@ def fit(
             report(point)
             keep(stage)
             continue
-        stuck = gain < 1e-3 * limits.gap_tol * goal  # gains fall with the square of gaps
-        if why is None and stuck and stage.drop < 1e-9:
-            why = "stuck"
-        point, atoms = certified(data, point, slope, goal, randomness(data, point, key), why is not None)
+        if why is None and gain < IDLE * limits.gap_tol * goal and stage.drop < LEAST_DROP:
+            why = "stuck"  # gains fall with the square of gaps
+        point, atoms = certified(data, point, slope, goal, randomness(data, point, key), why not in (None, "stopped"))
         report(point)
         if point.gap <= goal:
             why = "gap"
         if why is not None:
             return point, why
-        drop = stage.drop * (0.1 if stuck else 1.0)  # the new atoms were dropped again
+        drop = stage.drop * (0.1 if gain < IDLE * goal else 1.0)  # the new atoms may have been dropped again
         grown = point if settled else grow(data, point, atoms, cap)  # corrected all the way, before atoms are let in
         stage = Stage(grown, point.value, drop)
         keep(stage)

@@ -80,7 +80,7 @@ class EntryStream:
     def towards_vertex(self, d: Triplets, share: float, key: int) -> tuple[HostArray, HostArray, HostArray]:
         """(1 − η) x + η v, recompressed: singular values below a thousandth of the largest are left out."""
         model = self.model
-        p, q = norm_weights(self.row_counts, self.col_counts, model.weighted)
+        p, q = norm_weights(self.row_counts, self.col_counts, model.weighted, model.shape)
         order = np.lexsort((d.cols, d.rows))
         ptr = np.concatenate([[0], np.cumsum(np.bincount(d.rows, minlength=d.shape[0]))])
         operator = Scaled(ptr, d.cols[order], d.values[order], 1 / np.sqrt(p), 1 / np.sqrt(q))

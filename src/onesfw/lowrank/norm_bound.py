@@ -28,6 +28,7 @@ FIRST_LOOK, SHARE = 16, 20  # steps until the first look; then after a twentieth
 MOST_STEPS = 1_000
 HURRY = 3  # steps for each triple: good enough for atoms, if not for a sharp bound
 FEWEST, ROOM = 64, 50_000_000  # vectors, and numbers, that room is made for at first
+MOST_NUMBERS = 125_000_000  # in all vectors, 1 GB, where they are not so few
 LOST = 1e6  # times a rounding: two vectors are made orthogonal to all before it is reached; √ε suffices (Simon 1984)
 LOSS = 4.0  # by which it grows in a step, at least
 EXHAUSTED = 1e-12  # of the largest coefficient: nothing is left but rounding
@@ -49,12 +50,12 @@ def bounded(
 
     The search ends where the number is `enough`. Where σ_1 is larger, it ends after HURRY steps for each of `count`
     triples, or, with `known`, where σ_1's height above the level, which it is not below, is known well; at the latest
-    after MOST_STEPS steps, and the number holds then too. The start is drawn here: one that knows the matrix proves
-    nothing.
+    after MOST_STEPS steps, or where the vectors fill 1 GB, and the number holds then too. The start is drawn here: one
+    that knows the matrix proves nothing.
     """
     short = len(operator.inside)
     doubt = -log(chance * sqrt(pi / (2 * short)))
-    most = min(MOST_STEPS, short)
+    most = min(MOST_STEPS, short, max(FEWEST, HURRY * count, MOST_NUMBERS // short))
     basis = np.empty((min(most + 1, max(FEWEST, ROOM // short)), short))  # what is not reached takes no memory
     v = rng.standard_normal(short)
     basis[0] = v / np.linalg.norm(v)

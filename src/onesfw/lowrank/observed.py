@@ -35,13 +35,15 @@ class Triplets:
     cols: HostArray
     values: HostArray
     shape: tuple[int, int]
+    whole: tuple[int, int] | None = None
+    """The matrix's shape with rows and columns that were left out, which count in uniform weights; None for none."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, which: HostArray) -> Triplets:
         """Some of the entries, of the same matrix."""
-        return Triplets(self.rows[which], self.cols[which], self.values[which], self.shape)
+        return replace(self, rows=self.rows[which], cols=self.cols[which], values=self.values[which])
 
 
 def triplets(
@@ -226,7 +228,7 @@ def observe(
         mean = 0.0 if ridge == NO_BIASES else offset + central(function, delta, y)
     row_counts = np.diff(ptr).reshape(-1, m).sum(0).astype(np.float64)
     col_counts = np.bincount(cols, minlength=n).astype(np.float64)
-    p, q = norm_weights(row_counts, col_counts, weighted)
+    p, q = norm_weights(row_counts, col_counts, weighted, given.whole or given.shape)
     bounds = (float(given.values.min()), float(given.values.max()))
     found = Observed(
         ptr,
@@ -259,11 +261,13 @@ def centred(
     return rest, offset
 
 
-def norm_weights(row_counts: HostArray, col_counts: HostArray, weighted: bool) -> tuple[HostArray, HostArray]:
-    """p and q of the norm, from the entries in each row and column."""
+def norm_weights(
+    row_counts: HostArray, col_counts: HostArray, weighted: bool, whole: tuple[int, int]
+) -> tuple[HostArray, HostArray]:
+    """p and q of the norm, from the entries in each row and column, of a matrix that may have more of both."""
     pair = []
-    for entries in (row_counts, col_counts):
-        even = np.full(len(entries), 1.0 / len(entries))
+    for entries, size in zip((row_counts, col_counts), whole, strict=True):
+        even = np.full(len(entries), 1.0 / size)
         pair.append(SMOOTH * even + (1 - SMOOTH) * entries / entries.sum() if weighted else even)
     return pair[0], pair[1]
 

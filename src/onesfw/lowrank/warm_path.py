@@ -24,6 +24,7 @@ BLOCK = 1_000_000  # entries that are looked up at once
 FEWEST = 10  # entries that can be parted in two
 HARM, HELP = 2.0, 1.0  # standard errors: how much worse a larger rank must be to be refused, and better to be taken
 PATIENCE, WORSE = 3, 1.003  # radii in a row without a new best, and how much worse the last one is: then the path ends
+FLAT = 6  # radii in a row without a new best, however little they differ
 
 
 class Figures(NamedTuple):
@@ -68,8 +69,8 @@ class PathState:
             return True
         if len(losses) <= PATIENCE:
             return False
-        best = min(losses)
-        return all(loss > best for loss in losses[-PATIENCE:]) and losses[-1] > best + (WORSE - 1) * abs(best)
+        best, since = losses[self.best_place], len(losses) - 1 - self.best_place
+        return since >= FLAT or (since >= PATIENCE and losses[-1] > best + (WORSE - 1) * abs(best))
 
 
 def hold_out(given: Triplets, share: float, rng: np.random.Generator) -> tuple[Triplets, Triplets]:
