@@ -45,7 +45,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         biases: learn one number for each user and item too.
         ridge: the weight of the biases' squares, in entries; two for users and items, None to estimate them.
         max_rank: of the matrix; None for no limit.
-        tol: stop when the Frank-Wolfe gap is at most tol times the value.
+        tol: stop when the Frank-Wolfe gap is at most tol times the value, or a hundredth of that of the biases alone.
         stream: what `partial_fit` does: "corrected" for a round of corrected factors and atoms on the entries that it
             keeps, "one_sfw" for one 1-SFW step on the new entries alone, which are forgotten but for their slopes.
         memory: the entries, or slopes of entries, that `partial_fit` keeps, the latest ones.
