@@ -150,6 +150,7 @@ def test_constant_ratings():
     model = complete(i, j, np.full(30, 3.0))
     assert np.allclose(model.predict(i, j), 3.0)
     assert model.gap < 1e-9
+    assert "seconds" in str(model)
 
 
 @pytest.mark.parametrize(
@@ -246,6 +247,9 @@ def test_it_shows_itself(chosen, tmp_path):
     figure = chosen.plot(tmp_path / "m.png")
     assert len(figure.axes) == 3
     assert (tmp_path / "m.png").stat().st_size > 1000
+    assert len(figure.axes[0].patches) == chosen.rank
+    many = replace(chosen, s=np.full(500, chosen.norm / 500), path=None)
+    assert len(many.plot().axes[0].patches) == 1
 
 
 def test_top_leaves_out_what_was_seen(noisy, chosen):

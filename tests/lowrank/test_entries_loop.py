@@ -34,6 +34,7 @@ def test_the_steps_are_those_of_a_dense_matrix(known, recipe):
     assert seen.x.norm <= 10.0 * (1 + 1e-6)
     assert seen.x.value == pytest.approx(seen.value, rel=1e-3)
     assert "rank of x.P" in str(seen)
+    assert "seconds" not in str(seen.x)  # they are the result's
 
 
 def test_a_loss_of_ones_own_on_pairs(known):

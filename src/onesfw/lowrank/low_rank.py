@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OWN = "own"
+MOST_BARS = 100  # side by side in a picture: of more, some gaps between them would be drawn and others not
 ARRAYS = ("P", "Q", "row_bias", "col_bias", "s")
 ENDINGS = {
     "gap": "the gap fell below gap_tol",
@@ -273,7 +274,7 @@ class LowRank(Shown):
             lines += [
                 (f"test {name}" if name in ("entries", "loss") else name, text) for name, text in self.test.lines()
             ]
-        if self.steps:  # those of a loop's model are in its result
+        if self.steps or self.status != "loop":  # those of a loop's model are in its result
             rounds = f" in {self.rounds} round{'' if self.rounds == 1 else 's'}" if self.rounds else ""
             lines += [("steps", f"{self.steps:,}{rounds}"), ("seconds", f"{self.seconds:.2f}")]
         return lines
@@ -288,12 +289,16 @@ class LowRank(Shown):
             self.path.draw(other)
         else:
             figure, axes = axes_of(ax, (6.4, 4.2))
-        axes.bar(np.arange(1, self.rank + 1), self.s, color=BLUE)
+        if self.rank > MOST_BARS:
+            axes.stairs(self.s, np.arange(self.rank + 1) + 0.5, fill=True, color=BLUE)
+        else:
+            axes.bar(np.arange(1, self.rank + 1), self.s, color=BLUE)
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("number")
         axes.set_ylabel("singular value in the norm of the ball")
         axes.set_title(f"rank {self.rank}, norm {self.norm:.4g} of {self.radius:.4g}")
         if not self.rank:
+            axes.set(xticks=[], yticks=[])
             axes.text(0.5, 0.5, "X = 0: the biases alone", transform=axes.transAxes, ha="center", color="0.4")
         return figure
 
