@@ -103,6 +103,27 @@ def test_the_default_is_a_path(files):
     assert len(found["path"]["radii"]) >= 4
 
 
+def test_files_as_movielens_has_them(files, tmp_path):
+    """Without names, with tabs under another ending, or with two colons."""
+    lines = (files / "train.tsv").read_text().splitlines()[1:]
+    (tmp_path / "u.data").write_text("\n".join(lines) + "\n")
+    (tmp_path / "ratings.dat").write_text("\n".join(lines).replace("\t", "::") + "\n")
+    names = ["--no-header", "--user", "1", "--item", "2", "--rating", "3", "--radius", "1"]
+    known = figures(files / "train.tsv", *COLUMNS, "--radius", "1")["value"]
+    refused = call(tmp_path / "u.data", *names)
+    assert refused.exit_code == 2
+    assert r"give --delimiter='\t'" in refused.stderr
+    assert figures(tmp_path / "u.data", *names, "--delimiter", r"\t")["value"] == known
+    assert "give --delimiter=':'" in call(tmp_path / "ratings.dat", *names).stderr
+    names[4], names[6] = "3", "5"
+    assert figures(tmp_path / "ratings.dat", *names, "--delimiter", ":")["value"] == known
+
+
+def test_two_ridges(files):
+    one, two = (figures(files / "train.csv", *COLUMNS, "--radius", "1", "--ridge", r)["value"] for r in ("4,4", "4"))
+    assert one == two != figures(files / "train.csv", *COLUMNS, "--radius", "1", "--ridge", "1,9")["value"]
+
+
 def test_bad_lines_are_named_or_skipped(files, tmp_path):
     text = (files / "train.csv").read_text().splitlines()
     text[3], text[5], text[7] = "u1,film 3,many", "u1,film 3", ",film 2,1.0"
@@ -132,6 +153,9 @@ def test_bad_lines_are_named_or_skipped(files, tmp_path):
         (["--format", "libsvm"], "--format='libsvm' is not known; choose one of 'csv', 'parquet'"),
         (["--no-biases", "--ridge", "2"], "--ridge shrinks biases, and .*drop one"),
         (["--max-rank", "0"], "--max-rank"),
+        (["--ridge", "1,2,3"], "--ridge must be one number, or two for rows and columns"),
+        (["--delimiter", "::"], "--delimiter must be one character, got '::'; give ':', and count the empty columns"),
+        (["--delimiter", ";|"], "--delimiter must be one character, got ';|'; replace it by one first"),
     ],
 )
 def test_mistakes_name_the_option(files, change, message):

@@ -150,6 +150,7 @@ def test_constant_ratings():
     model = complete(i, j, np.full(30, 3.0))
     assert np.allclose(model.predict(i, j), 3.0)
     assert model.gap < 1e-9
+    assert "seconds" in str(model)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +173,7 @@ def test_constant_ratings():
         ({"ridge": (1, 2, 3)}, "one number, or two"),
         ({"values": ["a", "b"]}, "vector of numbers"),
         ({"cols": None}, "cols and values are needed"),
+        ({"checkpoint": ""}, "checkpoint must be the path of a folder, got ''"),
         ({"weighted": "yes"}, "weighted must be True or False, got 'yes'"),
         ({"biases": 1}, "biases must be True or False, got 1"),
         ({"biases": False, "ridge": 2.0}, "ridge shrinks biases, and without biases there are none"),
@@ -245,6 +247,9 @@ def test_it_shows_itself(chosen, tmp_path):
     figure = chosen.plot(tmp_path / "m.png")
     assert len(figure.axes) == 3
     assert (tmp_path / "m.png").stat().st_size > 1000
+    assert len(figure.axes[0].patches) == chosen.rank
+    many = replace(chosen, s=np.full(500, chosen.norm / 500), path=None)
+    assert len(many.plot().axes[0].patches) == 1
 
 
 def test_top_leaves_out_what_was_seen(noisy, chosen):
@@ -253,6 +258,8 @@ def test_top_leaves_out_what_was_seen(noisy, chosen):
     every = chosen.predict(np.full(40, 7), np.arange(40))
     every[seen] = -np.inf
     assert not set(columns) & set(seen)
+    assert np.array_equal(chosen.top(7, 5, exclude=set(seen.tolist()))[0], columns)
+    assert np.array_equal(chosen.top(7, 5, exclude=set())[0], chosen.top(7, 5)[0])
     assert np.allclose(values, np.sort(every)[::-1][:5])
     with pytest.raises(ValueError, match="row must be at most 59"):
         chosen.top(60)
@@ -297,7 +304,7 @@ def test_biases_are_shrunk_by_the_noise_over_their_variance():
     values = 3 + rng.normal(size=400)[i] + 0.25 * rng.normal(size=300)[j] + rng.normal(size=12_000)
     model = complete(i, j, values, radius=0.01, gap_tol=0.1)
     assert model.ridge == pytest.approx((1.0, 16.0), rel=0.3)
-    two = complete(i, j, values, radius=0.01, gap_tol=0.1, ridge=(1, 16))
+    two = complete(i, j, values, radius=0.01, gap_tol=0.1, ridge=np.array([1, 16]))
     assert two.ridge == (1.0, 16.0)
     assert np.abs(two.row_bias - model.row_bias).max() < 0.05
     ones = complete(np.arange(50), np.arange(50), rng.normal(size=50), radius=0.01, gap_tol=0.1)
@@ -375,6 +382,16 @@ def test_a_gap_that_bounds_nothing_says_so():
     assert "no bound" not in str(complete(i, j, y, (30, 20), radius=1.0))
 
 
+def test_a_gap_beside_a_value_of_almost_nothing():
+    """Near 0 a gap is compared with a hundredth of the value of the biases alone, as gap_tol says."""
+    rows, cols, values = planted(noise=0.5)
+    least = 0.01 * complete(rows, cols, values, radius=1e-9).value
+    model = complete(rows, cols, values, radius=10.0)
+    assert model.status == "gap"
+    assert model.value < least
+    assert model.gap <= 1e-3 * least * 1.01  # the biases alone are no more than nearly the best
+
+
 def test_without_biases_there_is_no_mean():
     i, j = np.divmod(np.arange(30), 6)
     model = complete(i, j, np.full(30, 3.0), radius=2.0, biases=False)
@@ -389,6 +406,23 @@ def test_without_biases_there_is_no_mean():
 def test_radii_rise(radii, message):
     with pytest.raises((ValueError, TypeError), match=message):
         fw.lowrank.radius_path(*planted(), radii=radii)
+
+
+def test_the_table_of_a_path_stands_side_by_side(noisy):
+    """Marks too long for the line stood in a second table, beside no radius."""
+    lines = str(fw.lowrank.radius_path(*noisy, (60, 40), key=1)).splitlines()
+    assert lines[1].split()[0] == "radius"
+    assert "" not in lines
+    assert sum(line.endswith("best") for line in lines[2:]) == 1 + lines[-1].startswith("simplest: ")
+
+
+def test_a_path_that_ends_at_its_best_says_so(chosen):
+    """A path that a time limit cut chose the last radius of few, and the table said that all was well."""
+    path = replace(chosen.path, validation_loss=np.linspace(2, 1, len(chosen.path.radii)))
+    cut = replace(chosen, path=path, radius=chosen.norm)
+    assert "the largest: larger ones may be better" in str(cut)
+    assert "larger ones" not in str(replace(cut, radius=2 * chosen.norm))  # larger balls change nothing
+    assert "larger ones" not in str(replace(cut, path=replace(path, validation_loss=path.validation_loss[::-1])))
 
 
 def test_entries_given_twice_are_not_learnt_where_they_are_measured_on():

@@ -34,6 +34,7 @@ def test_the_steps_are_those_of_a_dense_matrix(known, recipe):
     assert seen.x.norm <= 10.0 * (1 + 1e-6)
     assert seen.x.value == pytest.approx(seen.value, rel=1e-3)
     assert "rank of x.P" in str(seen)
+    assert "seconds" not in str(seen.x)  # they are the result's
 
 
 def test_a_loss_of_ones_own_on_pairs(known):
@@ -61,6 +62,21 @@ def test_a_narrow_sketch_keeps_the_leading_part(known):
     assert result.x.value == pytest.approx(result.value, rel=0.3)
 
 
+def test_a_matrix_of_more_entries_than_can_be_numbered():
+    """2 · 10¹⁰ entries, of which 5,000 are known: a ball of dense matrices refuses that shape."""
+    rng = np.random.default_rng(0)
+    shape = (200_000, 100_000)
+    left, right = rng.normal(size=shape[0]), rng.normal(size=shape[1])
+    i, j = np.append(rng.integers(0, 50, 5_000), shape[0] - 1), np.append(rng.integers(0, 40, 5_000), shape[1] - 1)
+    ball = fw.sets.NuclearBall(60.0, shape, factored=True, sketch=4)
+    result = fw.minimize(Entries("squared", (i, j, left[i] * right[j])), ball, steps=5, algorithm=fw.frank_wolfe())
+    assert result.x.shape == shape
+    assert result.x.value == pytest.approx(result.value, rel=1e-3)
+    assert result.value < 0.05
+    with pytest.raises(ValueError, match="at most 2,147,483,647 entries"):
+        fw.sets.NuclearBall(60.0, shape)
+
+
 def test_mistakes(known):
     rows, cols, values = known
     factored = fw.sets.NuclearBall(1.0, SHAPE, factored=True)
@@ -68,6 +84,8 @@ def test_mistakes(known):
         fw.minimize(Entries("squared", known), fw.sets.NuclearBall(1.0, SHAPE), steps=1)
     with pytest.raises(TypeError, match=r"lowrank\.Entries"):
         fw.minimize(fw.FiniteSum(lambda x, row: row, [1.0]), factored, steps=1)
+    with pytest.raises(TypeError, match="factored must be True or False"):
+        fw.sets.NuclearBall(1.0, SHAPE, factored="yes")
     with pytest.raises(ValueError, match="shape is needed"):
         fw.sets.NuclearBall(1.0, factored=True)
     with pytest.raises(ValueError, match="numbers count from 0"):

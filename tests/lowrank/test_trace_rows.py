@@ -202,6 +202,29 @@ def test_a_radius_beyond_the_numbers_is_refused():
         OneSFWClassifier("trace", radius=1e101).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"data": np.eye(2)}, "data must be rows as linear.examples makes them, got ndarray"),
+        ({"targets": np.ones((10, 3))}, r"targets must be a matrix of numbers, 200 rows × outputs.*\(10, 3\)"),
+        ({"targets": np.ones(200)}, r"targets must be a matrix.*\(200,\)"),
+        ({"targets": np.full((200, 3), np.nan)}, "targets holds NaN"),
+        ({"loss": "softmax"}, "targets must be one-hot classes for loss='softmax'"),
+        ({"loss": "hinge"}, "loss='hinge' is not known"),
+        ({"radius": 0}, "radius must be a finite number above 0"),
+        ({"tol": -1}, "tol must be a finite number of at least 0"),
+        ({"polish": "yes"}, "polish must be True or False"),
+        ({"intercept": 1}, "intercept must be True or False"),
+        ({"key": "a"}, "key must be a number"),
+    ],
+)
+def test_mistakes_name_the_argument(rows, change, message):
+    X, Y = rows
+    given = {"data": examples(X, Y[:, 0], None, 6, LOSSES["squared"]), "targets": Y, "radius": 2.0, "loss": "squared"}
+    with pytest.raises((ValueError, TypeError), match=message):
+        train_rows(**(given | change))
+
+
 def test_what_it_cannot_serve_is_refused():
     X, y = load_digits(n_class=3, return_X_y=True)
     for name, value in {"class_weight": "balanced", "steps": 10, "schedule": "paper", "loss": "squared_hinge"}.items():

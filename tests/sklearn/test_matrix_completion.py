@@ -117,15 +117,35 @@ def test_signs_are_scored_by_their_share():
         (np.ones((3, 3)), np.ones(3), "two columns"),
         ([[1, 2]], None, "y is needed"),
         ([[1, 2]], [1.0, 2.0], "one value for each"),
-        ([[1, 2]], [np.nan], "NaN"),
-        ([[None, 2]], [1.0], "missing"),
-        ([[[], 2]], [1.0], "unhashable"),
+        ([[1, 2]], [np.nan], "y holds NaN"),
+        ([[None, 2]], [1.0], "X: a label is missing"),
+        ([[np.nan, 2.0]], [1.0], "X: a label is missing"),
+        ([[[], 2]], [1.0], r"X: the label \[\] is unhashable; make it a word"),
         ([], [], "no entry"),
     ],
 )
 def test_mistakes(X, y, message):
     with pytest.raises((ValueError, TypeError), match=message):
         MatrixCompletion(radius=1.0).fit(X, y)
+
+
+def test_messages_say_y_and_tol():
+    with pytest.raises(ValueError, match="y: 2 entries are too few to choose a radius"):
+        MatrixCompletion().fit([[0, 0], [1, 1]], [1.0, 2.0])
+    with pytest.raises(ValueError, match="y must be −1 or \\+1 for loss='logistic'"):
+        MatrixCompletion(loss="logistic").fit([[0, 0], [1, 1]], [0, 1])
+
+
+def test_columns_keep_their_names():
+    """Users and items the wrong way round were all unknown, and predicted by the mean without a word."""
+    frame = pytest.importorskip("pandas").DataFrame({"user": [1, 2, 1, 3], "item": [1, 1, 2, 2]})
+    model = MatrixCompletion(radius=1.0).fit(frame, [1.0, 2.0, 3.0, 4.0])
+    assert model.feature_names_in_.tolist() == ["user", "item"]
+    assert np.array_equal(model.predict(frame), model.predict(frame.to_numpy()))
+    for call in (model.predict, lambda X: model.partial_fit(X, [1.0, 2.0, 3.0, 4.0])):
+        with pytest.raises(ValueError, match=r"X has the columns \['item', 'user'\], and fit had \['user', 'item'\]"):
+            call(frame[["item", "user"]])
+    assert not hasattr(model.fit(frame.to_numpy(), [1.0, 2.0, 3.0, 4.0]), "feature_names_in_")
 
 
 def test_parameters_are_checked():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from onesfw.cli.errors import INTERRUPTED, MISTAKE, readable_errors, say
-from onesfw.cli.option_values import whole
+from onesfw.cli.option_values import one_or_more, whole
 from onesfw.cli.output import check_outputs, print_written, write_outputs
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ onesfw complete ratings.csv --user userId --item movieId --rating rating --model
 onesfw complete train.tsv --user u --item i --rating r --test test.tsv --plot path.png
 
 onesfw complete ratings.parquet --user u --item i --rating r --recommend users.csv --k 10 --out best.csv
+
+onesfw complete u.data --no-header --delimiter '\\t' --user 1 --item 2 --rating 3
 
 onesfw complete clicks.csv --user u --item i --rating sign --loss logistic --radius 2
 
@@ -70,8 +72,12 @@ def complete_command(
     biases: bool = typer.Option(
         True, "--biases/--no-biases", help="The mean, and a number for each user and item.", rich_help_panel=MODEL
     ),
-    ridge: float = typer.Option(
-        None, metavar="W", help="The weight of the biases' squares; default: estimated.", rich_help_panel=MODEL
+    ridge: Any = typer.Option(
+        None,
+        parser=one_or_more,
+        metavar="W",
+        rich_help_panel=MODEL,
+        help="The weight of the biases' squares, or two, 5,2 for users and items; default: estimated.",
     ),
     max_rank: Any = typer.Option(None, parser=whole, metavar="N", help="The largest rank.", rich_help_panel=MODEL),
     gap_tol: float = typer.Option(1e-3, metavar="G", help="Stop at a gap of G times the value.", rich_help_panel=RUN),

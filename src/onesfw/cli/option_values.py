@@ -50,6 +50,12 @@ def numbers(text: str) -> list[float]:
         raise typer.BadParameter(f"{text!r} must be numbers with commas between them, such as 0.1,1,10") from None
 
 
+def one_or_more(text: str) -> float | tuple[float, ...]:
+    """A number, or some with commas between them."""
+    found = numbers(text)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
 def listed(names: list[str]) -> list[str]:
     """Names that were given one by one or with commas between them."""
     return [name for some in names for name in some.split(",")]

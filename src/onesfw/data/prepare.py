@@ -24,6 +24,7 @@ STRINGS = ("hash", ONE_HOT)
 SUFFIXES = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 COMPRESSED = (".gz", ".xz", ".bz2")
 MOST_BITS = 30
+TAB = r"\t"  # a delimiter as it is typed
 HEADLINE = 1 << 16  # bytes of a text that are read to see its headline
 
 
@@ -56,8 +57,11 @@ class ReadOptions:
         whole_number(self.hash_bits, "hash_bits", 1, MOST_BITS)
         if self.features is not None:
             whole_number(self.features, "features", 1, 2**31 - 1)
-        if self.delimiter is not None and len(self.delimiter.encode()) != 1:
-            raise ValueError(f"{named('delimiter')} must be one character, got {self.delimiter!r}")
+        if self.delimiter not in (None, TAB) and len(self.delimiter.encode()) != 1:
+            remedy = "replace it by one first"
+            if self.delimiter == 2 * self.delimiter[:1] != "":
+                remedy = f"give {self.delimiter[0]!r}, and count the empty columns between two of them"
+            raise ValueError(f"{named('delimiter')} must be one character, got {self.delimiter!r}; {remedy}")
 
     def parts(self, source: RowsFrom) -> dict[str, str]:
         """A name and a text for everything that decides which rows come out."""
@@ -144,7 +148,8 @@ def open_table(source: Input, options: ReadOptions, names: tuple[str, ...] = ())
     if find_format(source, options.format) == "parquet":
         return ParquetTable(source)
     tabs = PurePath(source.path).name.lower().partition(".tsv")[1] != ""
-    return CsvTable(source, options.delimiter or ("\t" if tabs else ","), options.header, list(names))
+    mark = "\t" if options.delimiter == TAB else options.delimiter
+    return CsvTable(source, mark or ("\t" if tabs else ","), options.header, list(names))
 
 
 def open_part(source: RowsFrom, part: Input, options: ReadOptions, names: tuple[str, ...]) -> Any:

@@ -125,7 +125,9 @@ def whole_pieces(table: CsvTable | ParquetTable, wanted: dict[str, str]) -> Any:
         raise ValueError(f"{table.input.name} holds no rows")
     for role, name in wanted.items():
         if name not in table.names:
-            hint = other_columns(name, table.names)
+            named_by_place = isinstance(table, CsvTable) and not table.header
+            line = first.line(0) if first.line is not None and named_by_place else None
+            hint = other_columns(name, table.names, line)
             raise ValueError(f"{named(role)}: {table.input.name} has no column {name!r}{hint}")
     if len(set(wanted.values())) < len(wanted):
         raise ValueError(f"{', '.join(named(role) for role in wanted)} must name different columns")

@@ -23,15 +23,19 @@ ROWS = 8192  # of a Parquet file at a time, fewer where rows are wide
 ENTRIES = 1 << 20
 BUFFER = 1 << 20  # bytes of a column that are read at once; by default it is read whole
 OPEN = "a value holds a line break, or a quote is left open; a row must stand in one line; Parquet takes any value"
-DELIMITERS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "\t", "|", ":")
 WORDS = "words"  # the kind of a column that is hashed or one-hot, before it is known which
 
 
-def other_columns(name: str, names: Sequence[str]) -> str:
-    """What may have been meant by a column that is not there: a like one, another delimiter, or any of these."""
-    mark = next((mark for mark in DELIMITERS if len(names) == 1 and mark in names[0]), None)
+def other_columns(name: str, names: Sequence[str], line: bytes | None = None) -> str:
+    """What may have been meant by a column that is not there: a like one, another delimiter, or any of these.
+
+    `line` is the first one of a table without names.
+    """
+    only = names[0] if line is None else line.decode(errors="replace").rstrip("\r\n")
+    mark = next((mark for mark in DELIMITERS if len(names) == 1 and mark in only), None)
     if mark is not None:
-        return f"; its only column is {names[0][:60]!r}: give {named('delimiter')}={mark!r}"
+        return f"; its only column is {only[:60]!r}: give {named('delimiter')}={mark!r}"
     shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return nearest(name, names) or f"; the columns are {shown}"
 

@@ -47,6 +47,8 @@ def open_folder(path: str | Path, parts: dict[str, str]) -> Path:
     if "\0" in str(path):
         raise ValueError(f"{checkpoint}: {str(path)!r} holds a null character, which no path may")
     check_path(path)
+    if not str(path):
+        raise ValueError(f"{checkpoint} must be the path of a folder, got ''")
     folder = Path(path).absolute()
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{checkpoint}: {path} is a file; give the path of a folder")

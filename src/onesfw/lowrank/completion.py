@@ -116,7 +116,8 @@ def complete(
         max_rank: of X; None for no limit but the one that a path finds on the held-out entries. With a limit the gap
             may not fall below gap_tol.
         gap_tol: stop when the gap is at most this times the value (for counts, above the least that any predictions
-            could have), or below 1e-8 for the logistic loss and for counts. Below 1e-4 the run is in double precision.
+            could have), or times a hundredth of the value of the biases alone where that is more; or below 1e-8 for the
+            logistic loss and for counts. Below 1e-4 the run is in double precision.
         delta: where the Huber loss turns linear.
         ridge: the weight of the biases' squares, in entries: a row's bias is shrunk as by so many zeros; two numbers
             for rows and columns, one for both, None to estimate them: noise over the variance of the biases.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     "radii", "value", "gap", "rank", "max_rank", "validation_loss", "validation_stderr", "difference_stderr", "seconds",
 )  # fmt: skip
+NOTE = "simplest: the smallest radius within one standard error of the best"
 HEADS = ("radius", "value", "gap", "rank", "validation loss", "seconds", "")
 
 
@@ -96,7 +97,7 @@ class CompletionPath(Shown):
 
     def sheet(self) -> Sheet:
         """The table that is printed, and shown in a notebook."""
-        marks = {self.simplest: "within one standard error", self.best: "best"}
+        marks = {self.simplest: "simplest", self.best: "best"}
         columns = (self.radii, self.value, self.gap, self.rank, self.max_rank, self.seconds)
         rows = [
             (
@@ -110,7 +111,7 @@ class CompletionPath(Shown):
             )
             for i, (r, v, g, k, most, s) in enumerate(zip(*columns, strict=True))
         ]
-        return Sheet(self.title, HEADS, rows, words=0)
+        return Sheet(self.title, HEADS, rows, NOTE if self.simplest < self.best else "", words=0)
 
     @property
     def title(self) -> str:

@@ -56,7 +56,7 @@ def parted(column: HostArray) -> tuple[list[Hashable], HostArray]:
     """
     if column.dtype.kind in "iufbSU":
         if column.dtype.kind == "f" and np.isnan(column).any():
-            raise ValueError("a label is missing (NaN); leave those entries out")
+            raise ValueError("X: a label is missing (NaN); leave those entries out")
         distinct, first, places = np.unique(column, return_index=True, return_inverse=True)
         order = np.argsort(first, kind="stable")
         rank = np.empty(len(order), np.intp)
@@ -66,6 +66,9 @@ def parted(column: HostArray) -> tuple[list[Hashable], HostArray]:
     places = np.empty(len(column), np.intp)
     for place, label in enumerate(column.tolist()):
         if label is None or label != label:
-            raise ValueError("a label is missing (None or NaN); leave those entries out")
-        places[place] = seen.setdefault(label, len(seen))
+            raise ValueError("X: a label is missing (None or NaN); leave those entries out")
+        try:
+            places[place] = seen.setdefault(label, len(seen))
+        except TypeError:
+            raise TypeError(f"X: the label {label!r:.80} is unhashable; make it a word, a number or a tuple") from None
     return list(seen), places

@@ -15,6 +15,7 @@ from onesfw.data.labels import Label
 from onesfw.files import Tensors
 from onesfw.linear.losses import LOSSES
 from onesfw.lowrank.completion_path import CompletionPath
+from onesfw.lowrank.corrective import FULL
 from onesfw.lowrank.entry_kernels import margins_at
 from onesfw.lowrank.entry_scores import EntryScores, entry_scores
 from onesfw.lowrank.factors import decompose
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OWN = "own"
+MOST_BARS = 100  # side by side in a picture: of more, some gaps between them would be drawn and others not
 ARRAYS = ("P", "Q", "row_bias", "col_bias", "s")
 ENDINGS = {
     "gap": "the gap fell below gap_tol",
@@ -191,7 +193,7 @@ class LowRank(Shown):
             TypeError, ValueError: where the row or a column has no such number, or k is below 1.
         """
         here = whole_number(row, "row", 0, self.shape[0] - 1)
-        left_out = np.asarray(exclude)
+        left_out = np.asarray(sorted(exclude) if isinstance(exclude, set | frozenset) else exclude)
         left_out = indices(left_out if left_out.size else np.zeros(0, np.int64), "exclude")
         if len(left_out) and left_out.max() >= self.shape[1]:
             raise ValueError(
@@ -249,6 +251,12 @@ class LowRank(Shown):
         trivial = self.loss not in ("poisson", OWN) and self.gap >= self.value * (1 - 1e-9) > 0
         return f"{self.gap:.2g}" + (", all of the value: no bound" if trivial else "")
 
+    @property
+    def edge(self) -> str:
+        """Words for a path, cut by the clock perhaps, whose last radius was the best though it fills its ball."""
+        last = self.path is not None and self.path.best == len(self.path.radii) - 1
+        return ", the largest: larger ones may be better" if last and self.norm >= FULL * self.radius else ""
+
     def rows(self) -> list[tuple[str, str]]:
         """Names and figures, a line each."""
         lines = [
@@ -260,14 +268,15 @@ class LowRank(Shown):
         ]
         if self.path is not None:
             best = self.path.best
-            lines.append(("radius from", f"a path of {len(self.path.radii)}"))
+            lines.append(("radius from", f"a path of {len(self.path.radii)}{self.edge}"))
             lines.append(("  validation loss", self.path.shown(best)))
         if self.test is not None:
             lines += [
                 (f"test {name}" if name in ("entries", "loss") else name, text) for name, text in self.test.lines()
             ]
-        lines.append(("steps", f"{self.steps:,} in {self.rounds} round{'' if self.rounds == 1 else 's'}"))
-        lines.append(("seconds", f"{self.seconds:.2f}"))
+        if self.steps or self.status != "loop":  # those of a loop's model are in its result
+            rounds = f" in {self.rounds} round{'' if self.rounds == 1 else 's'}" if self.rounds else ""
+            lines += [("steps", f"{self.steps:,}{rounds}"), ("seconds", f"{self.seconds:.2f}")]
         return lines
 
     def draw(self, ax: Axes | None = None) -> Figure:
@@ -280,12 +289,16 @@ class LowRank(Shown):
             self.path.draw(other)
         else:
             figure, axes = axes_of(ax, (6.4, 4.2))
-        axes.bar(np.arange(1, self.rank + 1), self.s, color=BLUE)
+        if self.rank > MOST_BARS:
+            axes.stairs(self.s, np.arange(self.rank + 1) + 0.5, fill=True, color=BLUE)
+        else:
+            axes.bar(np.arange(1, self.rank + 1), self.s, color=BLUE)
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("number")
         axes.set_ylabel("singular value in the norm of the ball")
         axes.set_title(f"rank {self.rank}, norm {self.norm:.4g} of {self.radius:.4g}")
         if not self.rank:
+            axes.set(xticks=[], yticks=[])
             axes.text(0.5, 0.5, "X = 0: the biases alone", transform=axes.transAxes, ha="center", color="0.4")
         return figure
 

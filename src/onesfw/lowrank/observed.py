@@ -291,7 +291,7 @@ def checked_ridge(ridge: object) -> Ridge | None:
     """The weights of the rows' and the columns' biases: one number for both, two, or None to estimate them."""
     if ridge is None:
         return None
-    both = tuple(ridge) if isinstance(ridge, tuple | list) else (ridge, ridge)
+    both = tuple(ridge) if isinstance(ridge, tuple | list | np.ndarray) else (ridge, ridge)
     if len(both) != 2:
         raise ValueError(f"{named('ridge')} must be one number, or two for rows and columns, got {ridge!r}")
     return number(both[0], "ridge", 0.0, strict=True), number(both[1], "ridge", 0.0, strict=True)

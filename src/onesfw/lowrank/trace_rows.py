@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from onesfw.arguments import choose, named, number, whole_number
+from onesfw.arguments import choose, flag, named, number, whole_number
 from onesfw.linear.examples import Examples
 from onesfw.linear.training import LEAST_TOL, POLISH_TOL
 from onesfw.lowrank.trace_polish import polish_factors
 from onesfw.lowrank.trace_task import Point, Task, task
-from onesfw.trees import HostArray
+from onesfw.trees import HostArray, Rows
 
 SOFTMAX, SQUARES = 0, 1
 KINDS = {"softmax": SOFTMAX, "squared": SQUARES}
@@ -261,6 +261,14 @@ def train_rows(
     choose(loss, KINDS, "loss")
     choose(gradient, ("sag", "one_sample"), "gradient")
     number(radius, "radius", 0.0, strict=True)
+    if tol is not None:
+        number(tol, "tol", 0.0)
+    if not isinstance(data, Examples):
+        raise TypeError(f"{named('data')} must be rows as linear.examples makes them, got {type(data).__name__}")
+    targets = checked_targets(targets, data.size, loss)
+    flag(intercept, "intercept")
+    flag(polish, "polish")
+    whole_number(key, "key", 0)
     turns = default_passes(data.size, polish) if passes is None else whole_number(passes, "passes", 1)
     problem = task(data, targets, loss, radius, intercept)
     learner = RowLearner(problem, gradient, key)
@@ -291,6 +299,20 @@ def train_rows(
         limit,
         constant.value,
     )
+
+
+def checked_targets(targets: Rows, rows: int, loss: str) -> HostArray:
+    """rows × outputs of finite numbers; chances, for softmax."""
+    found, name = np.asarray(targets), named("targets")
+    if found.dtype.kind not in "fiub" or found.ndim != 2 or len(found) != rows:
+        raise ValueError(
+            f"{name} must be a matrix of numbers, {rows:,} rows × outputs, got {found.dtype} of shape {found.shape}"
+        )
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} holds NaN or infinite numbers; leave those rows out")
+    if loss == "softmax" and (found.min(initial=0) < 0 or not np.allclose(found.sum(1), 1)):
+        raise ValueError(f"{name} must be one-hot classes for {named('loss')}='softmax', each row with a 1 among zeros")
+    return found
 
 
 def default_passes(rows: int, polish: bool) -> int:

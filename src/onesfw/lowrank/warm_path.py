@@ -82,9 +82,9 @@ def hold_out(given: Triplets, share: float, rng: np.random.Generator) -> tuple[T
         learnt = ~among(given, other)
         short = int(learnt.sum()) < 2
     if short:
+        known = "1 entry is" if len(given) == 1 else f"{len(given):,} entries are"
         raise ValueError(
-            f"{named('values')}: {len(given):,} entries are too few to choose a radius on some of them; give "
-            f"{named('radius')} a number"
+            f"{named('values')}: {known} too few to choose a radius on some of them; give {named('radius')} a number"
         )
     return given.take(learnt), other
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable
 
 import equinox as eqx
@@ -11,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from onesfw import trees
-from onesfw.arguments import whole_number
+from onesfw.arguments import flag, whole_number
 from onesfw.sets.base import ConvexSet, known
 from onesfw.sets.lanczos import generic_vector, largest_eigenvector
-from onesfw.sets.parameters import Parameter, Shape, as_shape, positive, within
+from onesfw.sets.parameters import MOST_ENTRIES, Parameter, Shape, as_shape, positive, within
 from onesfw.sets.polar import polar_factor
 from onesfw.sets.seen_entries import SeenNuclearBall
 from onesfw.sets.simplices import project_simplex
@@ -107,9 +108,11 @@ class MatrixSet(ConvexSet):
         return jnp.asarray(leaves[0]), lambda matrix: jax.tree.unflatten(structure, [matrix])
 
 
-def matrix_shape(shape: int | Shape | None, name: str, square: bool = False) -> Shape | None:
+def matrix_shape(
+    shape: int | Shape | None, name: str, square: bool = False, most: float = MOST_ENTRIES
+) -> Shape | None:
     """The shape of a matrix; an integer n means n × n."""
-    sizes = as_shape(shape, name)
+    sizes = as_shape(shape, name, most)
     if sizes is None:
         return None
     sizes = sizes * 2 if len(sizes) == 1 else sizes
@@ -206,8 +209,10 @@ class NuclearBall(SingularValueBall):
         factored: bool = False,
         sketch: int = 64,
     ) -> None:
-        SingularValueBall.__init__(self, radius, shape, accuracy)
-        self.factored, self.sketch = bool(factored), whole_number(sketch, "sketch", 1)
+        self.factored, self.sketch = flag(factored, "factored"), whole_number(sketch, "sketch", 1)
+        SingularValueBall.__init__(self, radius, None, accuracy)
+        most = math.inf if self.factored else MOST_ENTRIES  # rows and columns are numbered, not entries
+        self.shape = matrix_shape(shape, "NuclearBall", most=most)
         if self.factored and self.shape is None:
             raise ValueError("NuclearBall: shape is needed with factored=True, (rows, columns)")
 

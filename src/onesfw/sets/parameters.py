@@ -17,15 +17,15 @@ MOST_ENTRIES = 2**31 - 1  # coordinates are numbered in 32 bits
 Parameter = Tree  # a leaf of the set: a float64 NumPy array on the host, a JAX array in x's dtype inside a call
 
 
-def as_shape(shape: int | tuple[int, ...] | None, name: str) -> Shape | None:
-    """A shape argument in one form; an integer is a vector's length."""
+def as_shape(shape: int | tuple[int, ...] | None, name: str, most: float = MOST_ENTRIES) -> Shape | None:
+    """A shape argument in one form, of so many entries at most; an integer is a vector's length."""
     if shape is None:
         return None
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
         raise ValueError(f"{name}: shape must be a positive integer or a tuple of them, got {shape!r}")
-    if math.prod(int(size) for size in sizes) > MOST_ENTRIES:
-        raise ValueError(f"{name}: shape must have at most {MOST_ENTRIES:,} entries in all, got {shape!r}")
+    if math.prod(int(size) for size in sizes) > most:
+        raise ValueError(f"{name}: shape must have at most {most:,} entries in all, got {shape!r}")
     return tuple(int(size) for size in sizes)
 
 

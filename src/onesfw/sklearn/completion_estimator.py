@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onesfw.arguments import whole_number
+from onesfw.arguments import spelled, whole_number
 from onesfw.data.sources import check_indices
 from onesfw.lowrank.completion import CHOICES, complete, refined
 from onesfw.lowrank.entry_stream import EntryStream
@@ -23,6 +23,8 @@ from onesfw.lowrank.observed import ENTRY_LOSSES, NO_BIASES, Triplets, check_val
 
 Labels = tuple[LineLabels, LineLabels]
 """Of users and of items."""
+
+SPELLING = {"values": "y", "delta": "epsilon", "gap_tol": "tol"}
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -43,7 +45,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         biases: learn one number for each user and item too.
         ridge: the weight of the biases' squares, in entries; two for users and items, None to estimate them.
         max_rank: of the matrix; None for no limit.
-        tol: stop when the Frank-Wolfe gap is at most tol times the value.
+        tol: stop when the Frank-Wolfe gap is at most tol times the value, or a hundredth of that of the biases alone.
         stream: what `partial_fit` does: "corrected" for a round of corrected factors and atoms on the entries that it
             keeps, "one_sfw" for one 1-SFW step on the new entries alone, which are forgotten but for their slopes.
         memory: the entries, or slopes of entries, that `partial_fit` keeps, the latest ones.
@@ -55,7 +57,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         users_, items_: their labels, in the order of its rows and columns.
         radius_, rank_: of the model.
         gap_, objective_: the Frank-Wolfe gap, and the value that it is a bound for.
-        n_features_in_: 2, the user and the item.
+        n_features_in_, feature_names_in_: 2, the user and the item; and their names, where X had some.
 
     Raises:
         ValueError, TypeError: from `fit`, `partial_fit` and `predict`, where a parameter is out of range, or X and y
@@ -127,16 +129,20 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
             y: their values; None for a sparse matrix.
         """
         self._validate_params()
-        for name in ("_users", "_items", "_kept", "_stream", "model_"):
+        for name in ("_users", "_items", "_kept", "_stream", "model_", "feature_names_in_"):
             if hasattr(self, name):
                 delattr(self, name)
-        given, labels = self._entries(X, y, (LineLabels(), LineLabels()))
-        model = complete(
-            given.rows, given.cols, given.values, given.shape, radius=self.radius, loss=self.loss,
-            delta=float(self.epsilon), weighted=self.weighted, biases=self.biases, ridge=self.ridge,
-            max_rank=self.max_rank, gap_tol=float(self.tol), key=self._seed(), progress=bool(self.verbose),
-        )  # fmt: skip
+        with spelled(SPELLING):
+            given, labels = self._entries(X, y, (LineLabels(), LineLabels()))
+            model = complete(
+                given.rows, given.cols, given.values, given.shape, radius=self.radius, loss=self.loss,
+                delta=float(self.epsilon), weighted=self.weighted, biases=self.biases, ridge=self.ridge,
+                max_rank=self.max_rank, gap_tol=float(self.tol), key=self._seed(), progress=bool(self.verbose),
+            )  # fmt: skip
         self._adopt(model, given, labels)
+        names = names_of(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> MatrixCompletion:
@@ -155,7 +161,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         if not hasattr(self, "model_"):
             return self.fit(X, y)
         self._validate_params()
-        given, labels = self._entries(X, y, (self._users, self._items))
+        with spelled(SPELLING):
+            given, labels = self._entries(X, y, (self._users, self._items))
         if self.stream == "one_sfw":
             stream = self._stream or EntryStream.after(self.model_, self._kept)
             stream = stream.step(given, int(self.memory), self._seed())
@@ -218,6 +225,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
             matrix = entries_of(X)
             users, items, values = matrix.coords[0], matrix.coords[1], np.asarray(matrix.data)
         else:
+            self._check_names(X)
             if y is None:
                 raise ValueError("y is needed: the values of the entries; or give X as a scipy sparse matrix")
             users, items = pairs(X)
@@ -233,11 +241,18 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):
         rows, cols = labels[0].learn(users), labels[1].learn(items)
         return Triplets(rows, cols, values, (len(labels[0]), len(labels[1]))), labels
 
+    def _check_names(self, X: Any) -> None:
+        """Raise where columns have other names than in `fit`: users taken for items are all unknown."""
+        names, known = names_of(X), getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and names != list(known):
+            raise ValueError(f"X has the columns {names}, and fit had {list(known)}; give X the same, in that order")
+
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if scipy.sparse.issparse(X):
             users, items = entries_of(X).coords
         else:
+            self._check_names(X)
             users, items = pairs(X)
         return self.model_.margins_of_codes(self._users.find(users), self._items.find(items))
 
@@ -246,6 +261,12 @@ def entries_of(X: Any) -> scipy.sparse.coo_array:
     """The stored entries of a sparse matrix."""
     check_indices(X, "X")
     return scipy.sparse.coo_array(X)
+
+
+def names_of(X: Any) -> list[str] | None:
+    """The columns' names of a data frame; None where X is none, or they are no words."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
