@@ -96,6 +96,8 @@ def test_numbers_a_stream_of_libsvm_and_no_header(tmp_path):
         (("--target", "y", "--set", "l2"), "--set"),
         (("--target", "y", "--loss", "squared"), "words, and --loss squared needs numbers"),
         (("--target", "y", "--plot", "paths.txt"), "paths.txt"),
+        (("--target", "y", "--engine", "gpu"), "--engine='gpu' is not known; choose one of 'linear', 'sweep'"),
+        (("--target", "y", "--steps", "9"), "--steps are those of --engine='sweep'"),
     ],
 )
 def test_mistakes_name_the_option(csv, options, words):
@@ -103,6 +105,13 @@ def test_mistakes_name_the_option(csv, options, words):
     assert re.search(words, made.stderr), made.stderr
     assert made.stderr.startswith("onesfw: ")
     assert not made.stdout
+
+
+def test_wrong_options_are_told_before_rows_are_read(csv, monkeypatch):
+    monkeypatch.setattr("onesfw.linear.column_selection.prepare", lambda *args: pytest.fail("rows were read"))
+    for options in ("--engine gpu", "--steps 9", "--radii 2,1", "--threshold 0.4", "--pairs 0", "--assumption hope",
+                    "--set l2", "--expected-false 0", "--key -1", "--jobs 0"):  # fmt: skip
+        call(csv, "--target", "y", *options.split(), code=2)
 
 
 def test_nothing_is_overwritten_and_bad_rows_have_lines(csv):

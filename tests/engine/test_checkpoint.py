@@ -94,7 +94,7 @@ def test_continuous_greedy_resumes_with_its_weight(tmp_path):
 def test_more_steps_prolong_a_run_whose_schedules_do_not_use_the_horizon(tmp_path):
     solve(5000, tmp_path / "run")
     same(solve(9000, tmp_path / "run"), solve(9000))
-    with pytest.raises(ValueError, match="the run has done 8,820 steps, more than steps=100"):
+    with pytest.raises(ValueError, match="the run has done 8,820 steps, more than steps=100; raise it, or give"):
         solve(100, tmp_path / "run")
 
 

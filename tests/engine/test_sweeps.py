@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from loop_cases import under_vmap
+from matplotlib.collections import LineCollection
 from sklearn.model_selection import KFold
 
 import onesfw as fw
@@ -230,6 +231,10 @@ BAD = {
     "a row too far": (lambda: {"rows": [[0, 30]]}, ValueError, "names row 30, and the data have rows 0..29"),
     "a short mask": (lambda: {"rows": [[True, False]]}, TypeError, r"or a mask of all 30 rows, got bool\(2,\)"),
     "fractions": (lambda: {"rows": [[0.5, 1.0]]}, TypeError, "choice 0 must be a vector of row numbers"),
+    "ragged": (lambda: {"rows": [[[1, 2], [3]]]}, TypeError, r"choice 0 must be a vector .*, got \[\[1, 2\], \[3\]\]"),
+    "one vector": (lambda: {"rows": np.arange(9)}, TypeError, r"got int64\(\); let one choice alone be \[numbers\]"),
+    "other rows": (
+        lambda: {"validation": fw.FiniteSum(lambda x, row: row @ x, X[:, :2])}, ValueError, "^validation: FiniteSum"),
     "pairs": (lambda: {"rows": KFold(4).split(X)}, TypeError, "choice 0 is a pair .*; give the rows to learn"),
     "no folds": (lambda: {"rows": []}, ValueError, "rows holds no choice"),
     "rows of no sum": (
@@ -297,6 +302,11 @@ def test_the_table_says_what_its_best_one_means():
     balls = [fw.sets.L1Ball(r, shape=8) for r in (0.5, 50.0)]
     hasty = str(fw.sweep(objective, balls, steps=20))
     assert "no rows were left out" in hasty
+    assert "no rows were left out" not in str(fw.sweep(objective, balls, steps=20, evaluate=lambda x: 1.0))
+    noise = fw.Expectation(lambda x, z: jnp.sum((x - z) ** 2), lambda key: jax.random.normal(key, (8,)))
+    sampled = fw.sweep(noise, balls, steps=20)
+    assert "no rows were left out" not in str(sampled)
+    assert sampled.plot().axes[0].get_lines()[0].get_label() == "value, middle 80 % of the runs"
     assert "one set has gaps over a tenth" in hasty
     judged = str(fw.sweep(objective, balls[:1], steps=50_000, rows=fw.rows.folds(60, 3)))
     assert "left out, and" not in judged
@@ -312,6 +322,16 @@ def test_the_clock_leaves_out_no_set_because_one_run_was_quick():
     assert sweep.best().number == 1
     cut = dataclasses.replace(sweep, status=np.full_like(places, list(fw.Status).index(fw.Status.INTERRUPTED)))
     assert cut.compared.sum() == 1
+
+
+def test_one_set_is_drawn_with_its_spread():
+    """Where a band has no width."""
+    axes = made([[5.0, 6.0, 9.0]], at=(1.0,)).plot().axes[0]
+    spans = [line.get_segments()[0][:, 1].tolist() for line in axes.collections if isinstance(line, LineCollection)]
+    error = np.std([5.0, 6.0, 9.0], ddof=1) / 3**0.5
+    assert spans[0] == pytest.approx([20 / 3 - error, 20 / 3 + error])
+    assert axes.get_title() == "L1Ball: 3 runs of one_sfw"
+    assert made([[5.0]], at=(1.0,)).plot().axes[0].get_title() == "L1Ball: 1 run of one_sfw"
 
 
 def test_sets_without_one_number_are_drawn_at_their_places():

@@ -174,6 +174,14 @@ def test_what_is_refused():
         OneSFWClassifierCV(engine="gpu").fit(X, y > 0)
 
 
+def test_mistakes_are_told_before_anything_is_swept(monkeypatch):
+    monkeypatch.setattr("onesfw.linear.swept.swept", lambda *args, **options: pytest.fail("work that is lost"))
+    X, y = made("squared", n=40)
+    for model in (OneSFWRegressorCV(engine="sweep", n_jobs=0), StabilitySelector("squared", engine="sweep", n_jobs=0)):
+        with pytest.raises(ValueError, match="n_jobs: 0 has no meaning"):
+            model.fit(X, y)
+
+
 def test_beyond_the_range_of_numbers():
     """Radii at which the Poisson loss overflows are not chosen; where it is the only one, that is said."""
     X, y = made("poisson", n=60)

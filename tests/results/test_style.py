@@ -52,12 +52,15 @@ def test_a_picture_has_the_style_and_leaves_the_callers_settings():
 
 
 @pytest.mark.parametrize(("radii", "fewest"), [((0.018, 0.75), 4), ((0.1, 30.0), 6), ((1e-3, 1e3), 2)])
-def test_the_ticks_of_radii_do_not_run_into_one_another(radii, fewest):
+@pytest.mark.parametrize("cropped", [False, True])
+def test_the_ticks_of_radii_do_not_run_into_one_another(radii, fewest, cropped):
     with style.context(pictures.STYLE):
         figure = Figure()
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
-        axes.plot(radii, (1.0, 2.0))
+        axes.plot((1e-9, *radii) if cropped else radii, (1.0,) * (2 + cropped))
+        if cropped:
+            axes.set_xlim(*radii)
         pictures.log_radii(axes)
         figure.canvas.draw()
         labels = [text for text in axes.get_xticklabels(which="both") if text.get_text()]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from matplotlib.collections import LineCollection
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LassoCV
@@ -117,6 +118,10 @@ def test_a_picture(tmp_path):
     model.plot(tmp_path / "curve.png")
     assert (tmp_path / "curve.png").stat().st_size > 1000
     assert not hasattr(model, "partial_fit")
+    alone = clone(model).set_params(radii=[5.0]).fit(X, y)
+    low, high = (alone.cv_results_["mean_loss"] + sign * alone.cv_results_["stderr_loss"] for sign in (-1, 1))
+    spans = [part for part in alone.plot().axes[0].collections if isinstance(part, LineCollection)]
+    assert spans[0].get_segments()[0][:, 1] == pytest.approx([low[0], high[0]])
 
 
 @pytest.mark.parametrize(
@@ -140,6 +145,8 @@ def test_a_picture(tmp_path):
         ({"cv": [(["a"], ["b"])]}, None, "cv: the rows of a fold must be whole numbers"),
         ({"cv": [([True] * 5, [False] * 5)]}, None, r"or a mask of all 20 rows, got bool\(5,\)"),
         ({"cv": [[[1], [2], [3]]]}, None, r"cv: fold 0 must be a pair, the rows to learn from .*, got \[\[1\], "),
+        ({"cv": [range(9), np.arange(900)]}, None, r"cv: fold 0 must be a pair, .*, got range\(0, 9\)$"),
+        ({"n_jobs": 0}, None, "n_jobs: 0 has no meaning"),
         ({"cv": [7, 8]}, None, "cv: fold 0 must be a pair, .*, got 7"),
         ({"steps": 100}, None, "steps are those of engine='sweep'"),
         ({}, ["a"] * 20, "two classes"),

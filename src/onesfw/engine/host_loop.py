@@ -195,7 +195,7 @@ class HostLoop:
         if self.done > self.run.steps:
             raise ValueError(
                 f"{named('checkpoint')}: the run has done {self.done:,} steps, more than {named('steps')}="
-                f"{self.run.steps:,}"
+                f"{self.run.steps:,}; raise it, or give another folder"
             )
         self.state, self.snapshots, x = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in found])
         self.broken = Broken(which, steps, x)

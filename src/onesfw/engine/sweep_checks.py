@@ -99,7 +99,10 @@ def checked_rows(rows: Iterable[npt.ArrayLike] | None, objective: Objective) -> 
                 f"rows: choice {place} is a pair of vectors, as scikit-learn's splitters give them; give the rows to "
                 "learn from alone: [learnt for learnt, _ in splitter.split(X)]"
             )
-        array = np.asarray(numbers)
+        try:
+            array = np.asarray(numbers)
+        except ValueError:
+            raise TypeError(f"rows: choice {place} must be a vector of row numbers, got {numbers!r:.200}") from None
         if array.dtype == bool and array.shape == (objective.total,):
             array = np.flatnonzero(array)
         if array.size == 0:
@@ -107,7 +110,7 @@ def checked_rows(rows: Iterable[npt.ArrayLike] | None, objective: Objective) -> 
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
             raise TypeError(
                 f"rows: choice {place} must be a vector of row numbers, or a mask of all {objective.total} rows, got "
-                f"{array.dtype}{array.shape}"
+                f"{array.dtype}{array.shape}{'; let one choice alone be [numbers]' if array.ndim == 0 else ''}"
             )
         if array.min() < 0 or array.max() >= objective.total:
             raise ValueError(

@@ -133,7 +133,8 @@ def sweep(
             carry = together if jax.default_backend() != "cpu" or mesh_for(len(cells)) is not None else apart
             found = carry(cells, folder, interrupted, bar)
     labels = (*told_apart(sets), type(sets[0]).__name__, first.algorithm.summary, sense)
-    return assembled(found, (len(sets), len(objectives), replicates), labels, time.perf_counter() - begun)
+    learnt = isinstance(objective, FiniteSum) and not callable(evaluate)
+    return assembled(found, (len(sets), len(objectives), replicates), labels, learnt, time.perf_counter() - begun)
 
 
 class Found(NamedTuple):
@@ -161,7 +162,11 @@ class Judge:
         if validation is False:
             return cls("nothing")
         if isinstance(validation, FiniteSum):
-            validation.check(trees.shapes(x), 1)
+            try:
+                validation.check(trees.shapes(x), 1)
+            except (TypeError, ValueError) as error:
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(f"validation: {error}") from error
             return cls("others", others=validation)
         if callable(validation):
             number_from(validation, x, "validation")
@@ -381,7 +386,11 @@ def parts_of(
 
 
 def assembled(
-    found: list[Found], shape: tuple[int, int, int], labels: tuple[HostArray, str, str, str, str], seconds: float
+    found: list[Found],
+    shape: tuple[int, int, int],
+    labels: tuple[HostArray, str, str, str, str],
+    learnt: bool,
+    seconds: float,
 ) -> Sweep:
     """The runs as arrays over (constraint, rows, replicate)."""
     at, parameter, constraint, algorithm, sense = labels
@@ -400,4 +409,5 @@ def assembled(
         steps=np.array([one.steps for one in found]).reshape(shape),
         seconds=seconds,
         kernel=found[0].kernel,
+        learnt=learnt,
     )

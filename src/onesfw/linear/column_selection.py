@@ -23,7 +23,7 @@ from onesfw.linear.learner import Settings
 from onesfw.linear.losses import LOSSES
 from onesfw.linear.prediction import Rows
 from onesfw.linear.scaling import check_scale, chosen_scales, divided
-from onesfw.linear.stability import Stability, stability_selection
+from onesfw.linear.stability import Stability, checked_engine, stability_selection
 from onesfw.linear.streaming import check_memory
 from onesfw.trees import HostArray
 
@@ -136,6 +136,10 @@ def select_columns(
     check_scale(scale)
     number(delta, "delta", 0.0, strict=True)
     word = constraint_name(constraint)
+    checked_engine(
+        word, radii, pairs=pairs, threshold=threshold, expected_false=expected_false, assumption=assumption,
+        engine=engine, steps=steps, key=key, n_jobs=n_jobs,
+    )  # fmt: skip
     options = ReadOptions(
         format, features, zero_based, target, ONE_HOT, categorical=tuple(categorical), drop=tuple(drop),
         delimiter=delimiter, header=header, labels=UNDECIDED, float64=True, skip_bad=skip_bad,

@@ -109,6 +109,7 @@ def cross_validate(
         KeyboardInterrupt: where `stop` said so.
     """
     engine = engine or Engine("linear", FOLD_TOL, FOLD_STEPS)
+    jobs.workers(n_jobs)  # raises before any work
     heard: Callable[[], bool] = jobs.never if jobs.away() else stop
     if engine.name == "sweep":
         note(f"{len(folds)} folds × {len(radii)} radii")

@@ -253,12 +253,11 @@ def stability_selection(
         >>> found.stable.tolist()
         [4, 7]
     """
-    choose(settings.constraint, SETS, "constraint")
-    pairs = whole_number(pairs, "pairs", 1)
-    if not 0.5 < number(threshold, "threshold", 0.5, strict=True) <= 1:
-        raise ValueError(f"{named('threshold')} must be over 0.5 and at most 1, got {threshold:g}")
-    way = Engine.of(engine, number(tol, "tol", 0.0, strict=True), steps, SWEEP_STEPS)
-    choose(assumption, ASSUMPTIONS, "assumption")
+    way = checked_engine(
+        settings.constraint, radii, pairs=pairs, threshold=threshold, expected_false=expected_false,
+        assumption=assumption, engine=engine, steps=steps, tol=tol, key=key, n_jobs=n_jobs,
+    )  # fmt: skip
+    pairs = int(pairs)
     if data.size < 4:
         raise ValueError(f"stability selection needs at least 4 rows, for it halves them, got {data.size}")
     columns, limit = max(1, varying(data)), None
@@ -266,7 +265,7 @@ def stability_selection(
         limit = allowed(columns, expected_false, threshold, pairs, assumption)
     grid = rising(radii, default_radius(data, settings))
     labels = data.targets if settings.loss_function.classifies else None
-    halves = rows.halves(data.size, 2 * pairs, labels=labels, key=whole_number(key, "key", 0))
+    halves = rows.halves(data.size, 2 * pairs, labels=labels, key=int(key))
     counts = np.zeros((len(grid), settings.n_features), np.int64)
     total, missed = 0, 0
     paths = way.paths(settings, data, halves, grid, key, progress)
@@ -290,6 +289,34 @@ def stability_selection(
         )  # fmt: skip
     shares, mean = counts / len(halves), total / len(halves)
     return Stability(np.array(grid), shares, float(threshold), pairs, columns, mean, limit, assumption)
+
+
+def checked_engine(
+    constraint: str,
+    radii: Sequence[float] | None,
+    *,
+    pairs: int,
+    threshold: float,
+    expected_false: float | None,
+    assumption: str,
+    engine: str,
+    steps: int | None,
+    key: int,
+    n_jobs: int | None,
+    tol: float = 1e-4,
+) -> Engine:
+    """The engine; raises where an argument of `stability_selection` is wrong whatever the rows are."""
+    choose(constraint, SETS, "constraint")
+    rising(radii, 1.0)
+    whole_number(pairs, "pairs", 1)
+    if not 0.5 < number(threshold, "threshold", 0.5, strict=True) <= 1:
+        raise ValueError(f"{named('threshold')} must be over 0.5 and at most 1, got {threshold:g}")
+    if expected_false is not None:
+        number(expected_false, "expected_false", 0.0, strict=True)
+    choose(assumption, ASSUMPTIONS, "assumption")
+    whole_number(key, "key", 0)
+    jobs.workers(n_jobs)
+    return Engine.of(engine, number(tol, "tol", 0.0, strict=True), steps, SWEEP_STEPS)
 
 
 def varying(data: Examples) -> int:

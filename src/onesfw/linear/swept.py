@@ -1,7 +1,7 @@
 """Linear models of dense rows by one-sample steps: all radii on all choices of rows are one `fw.sweep`.
 
 It is the way for an accelerator, where thousands of runs go together. What comes out is near the optimum, not at it:
-averages of vertices, whose entries are small rather than 0.
+averages of vertices, whose entries are small rather than 0. Several classes take a sweep each.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def log_radii(axes: Axes) -> None:
     """
     from matplotlib.ticker import LogLocator, NullLocator
 
-    low, high = axes.dataLim.intervalx
+    low, high = axes.dataLim.intervalx if axes.get_autoscalex_on() else axes.get_xlim()
     axes.set_xscale("log")
     if high <= low * DECADE**3:
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

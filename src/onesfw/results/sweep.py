@@ -48,7 +48,7 @@ class Sweep(Shown):
 
     Args:
         x: the points, with three leading axes.
-        value: F(x) on the rows that were learnt; NaN where nothing was evaluated.
+        value: F(x), of a finite sum on the rows that were learnt; NaN where nothing was evaluated.
         value_stderr: its standard error.
         gap: the Frank-Wolfe gap there.
         gap_stderr: its standard error.
@@ -63,6 +63,7 @@ class Sweep(Shown):
         steps: iterations of each run, as far as it came.
         seconds: wall time of all runs together, compilation and evaluation included.
         kernel: which loop ran: "xla" or "persistent".
+        learnt: whether values are those of the very rows that the runs learnt from, which favour large sets.
 
     Example:
         >>> import jax.numpy as jnp
@@ -94,6 +95,7 @@ class Sweep(Shown):
     steps: HostArray
     seconds: float
     kernel: str = "xla"
+    learnt: bool = True
 
     @property
     def judged(self) -> Floats:
@@ -190,7 +192,7 @@ class Sweep(Shown):
     def caveats(self, validated: bool) -> list[str]:
         """What the table's words do not mean."""
         lines = []
-        if not validated and len(self.at) > 1 and not np.isnan(self.means[0]).all():
+        if self.learnt and not validated and len(self.at) > 1 and not np.isnan(self.means[0]).all():
             lines.append("no rows were left out, and those learnt favour large sets: give rows= to choose by others")
         far = self.gap > FAR * np.nanmax(np.abs(self.value), initial=0.0)
         if far.any():
@@ -221,22 +223,25 @@ class Sweep(Shown):
         means, errors = self.means
         if not np.isnan(self.validation).all() and not np.isnan(means).all():
             axes.fill_between(self.at, means - errors, means + errors, color=BLUE, alpha=0.2, linewidth=0)
-            axes.plot(self.at, means, "o-", color=BLUE, label="rows left out, ± 1 standard error")
+            if len(self.at) == 1:  # a band has no width
+                axes.vlines(self.at, means - errors, means + errors, color=BLUE, alpha=0.4)
+            axes.plot(self.at, means, "o-", color=BLUE, label="validation, ± 1 standard error")
             axes.axvline(self.best().at, color=BLUE, linewidth=1, linestyle=":")
         if not np.isnan(self.value).all():
-            runs = self.value.reshape(len(self.at), -1)
+            runs, whose = self.value.reshape(len(self.at), -1), "rows learnt" if self.learnt else "value"
             low, high = np.quantile(runs, [0.1, 0.9], axis=1)
             axes.fill_between(self.at, low, high, color=VERMILION, alpha=0.15, linewidth=0)
-            if len(self.at) == 1:  # a band has no width
+            if len(self.at) == 1:
                 axes.vlines(self.at, low, high, color=VERMILION, alpha=0.4)
-            axes.plot(self.at, runs.mean(1), "s--", color=VERMILION, label="rows learnt, middle 80 % of the runs")
+            axes.plot(self.at, runs.mean(1), "s--", color=VERMILION, label=f"{whose}, middle 80 % of the runs")
         if self.at.min() > 0 and self.at.max() > LOG_FROM * self.at.min():
             log_radii(axes)
         if self.parameter == "set":
             axes.locator_params(axis="x", integer=True)
         axes.set_xlabel(self.parameter)
         axes.set_ylabel("value")
-        axes.set_title(f"{self.constraint}: {self.value.size:,} runs of {self.algorithm.split(',')[0]}")
+        noun = "run" if self.value.size == 1 else "runs"
+        axes.set_title(f"{self.constraint}: {self.value.size:,} {noun} of {self.algorithm.split(',')[0]}")
         if len(axes.get_legend_handles_labels()[0]) > 1:
             axes.legend()
         return figure
@@ -262,7 +267,8 @@ class Sweep(Shown):
         tensors: Tensors = {
             name: np.asarray(getattr(self, name), order="C") for name in (*MEASURES, "status", "at", "steps")
         }
-        content = {name: getattr(self, name) for name in ("parameter", "constraint", "algorithm", "sense", "kernel")}
+        names = ("parameter", "constraint", "algorithm", "sense", "kernel", "learnt")
+        content = {name: getattr(self, name) for name in names}
         content |= {"seconds": self.seconds, "x": encode_tree(self.x, "x", tensors)}
         return content, tensors
 

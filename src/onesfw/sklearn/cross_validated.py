@@ -153,7 +153,7 @@ class CrossValidated(LinearOneSFW):
             if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
                 raise ValueError(
                     f"{named('cv')}: fold {place} must be a pair, the rows to learn from and those to measure on, got "
-                    f"{pair!r}"
+                    f"{pair!r:.200}"
                 )
             learnt_rows, held_rows = (numbers_of(part, data.size) for part in pair)
             if not (len(learnt_rows) and len(held_rows)):
@@ -182,13 +182,16 @@ class CrossValidated(LinearOneSFW):
         check_is_fitted(self)
         found: FoldLosses = self._losses
         figure, axes = axes_of(ax, (7.0, 4.2))
-        axes.plot(found.radii, found.losses, color=GREY, alpha=0.5, linewidth=0.6, zorder=1)
-        axes.fill_between(
-            found.radii, found.mean - found.stderr, found.mean + found.stderr, color=BLUE, alpha=0.2, linewidth=0
-        )
+        alone = len(found.radii) == 1  # neither lines nor bands have a width
+        low, high = found.mean - found.stderr, found.mean + found.stderr
+        marker = "o" if alone else ""
+        axes.plot(found.radii, found.losses, marker=marker, color=GREY, alpha=0.5, linewidth=0.6, zorder=1)
+        axes.fill_between(found.radii, low, high, color=BLUE, alpha=0.2, linewidth=0)
+        if alone:
+            axes.vlines(found.radii, low, high, color=BLUE, linewidth=4, alpha=0.4)
         axes.plot(found.radii, found.mean, "o-", color=BLUE, label="mean over folds, ± 1 standard error")
         axes.axvline(self.radius_, color=VERMILION, linewidth=1, linestyle=":", label=f"radius {self.radius_:.4g}")
-        if len(found.radii) > 1:
+        if not alone:
             log_radii(axes)
         axes.set_xlabel("radius of the set")
         axes.set_ylabel(f"mean {LOSSES[self.loss].title}")
