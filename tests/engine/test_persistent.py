@@ -173,11 +173,6 @@ def test_means_of_many_runs_agree(monkeypatch):
     assert error < 0.02 * expected.mean()
 
 
-def some(names, quick):
-    """Cases of the kernel, each of which takes seconds to compile; the steps above have all of them."""
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
 @pytest.mark.parametrize("names", [list(LOSSES)[:4], list(LOSSES)[4:]], ids=" and ".join)
 def test_the_kernel_follows_the_loop_with_every_loss(monkeypatch, names):
     """The sum of several losses in one kernel, for each kernel takes seconds to compile; over a ball, where x follows
@@ -191,7 +186,7 @@ def test_the_kernel_follows_the_loop_with_every_loss(monkeypatch, names):
     np.testing.assert_allclose(found.x, expected.x, atol=5e-6)
 
 
-@pytest.mark.parametrize("name", some(SETS, ("Box", "Knapsack")))
+@pytest.mark.parametrize("name", SETS)
 def test_the_kernel_follows_the_loop_over_every_set_that_lowers(monkeypatch, name):
     objective, constraint = problem(6, "logistic", name)
     options = {"algorithm": fw.one_sfw(schedule="paper"), "evaluate": False, "steps": 12}
@@ -201,7 +196,7 @@ def test_the_kernel_follows_the_loop_over_every_set_that_lowers(monkeypatch, nam
     np.testing.assert_allclose(found.x, expected.x, atol=2e-6)
 
 
-@pytest.mark.parametrize("name", some(RECIPES, ("momentum",)))
+@pytest.mark.parametrize("name", RECIPES)
 def test_the_kernel_follows_the_loop_with_every_rule(monkeypatch, name):
     algorithm, sense = RECIPES[name]
     objective, constraint = problem(5, "squared", "SubSimplex")
@@ -213,7 +208,7 @@ def test_the_kernel_follows_the_loop_with_every_rule(monkeypatch, name):
     np.testing.assert_allclose(found["persistent"].x, found["xla"].x, atol=5e-6)
 
 
-@pytest.mark.parametrize("d", some((1, 2, 31, 64, 300), (1, 300)))
+@pytest.mark.parametrize("d", [1, 2, 31, 64, 300])
 def test_the_kernel_follows_the_loop_at_every_size(monkeypatch, d):
     objective, constraint = problem(d, "logistic", "L1Ball")
     options = {"algorithm": fw.one_sfw(schedule="paper"), "evaluate": False, "steps": 10}
