@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from sphinx.util.logging import getLogger
 
 from onesfw import __version__
 
@@ -134,7 +133,7 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     for name, missing in SKIPPED.items():
-        getLogger(__name__).info("%s is shown but not run: %s is not installed", name, ", ".join(missing))
+        print(f"{name} is shown but not run: {', '.join(missing)} is not installed", file=sys.stderr)  # --quiet too
     for talkative in ("onesfw", "jax"):  # a package of the theme asks every logger to tell everything
         logging.getLogger(talkative).setLevel(logging.WARNING)
     reference.write(DOCS / "api")

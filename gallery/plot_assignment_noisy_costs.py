@@ -5,10 +5,10 @@ Assignment from noisy costs
 *Ten couriers, ten orders, and travel times that differ from day to day. Which assignment is best on average, and
 which if bad days matter?*
 
-Assignments are the corners of the Birkhoff polytope of doubly stochastic matrices X; a matrix in between says how
-often each courier gets each order. A step sees two days, C and C', and asks for one assignment: the mean of
-:math:`\langle C, X\rangle + \frac{\lambda}{2} \langle C - C', X\rangle^2` is the expected total plus λ times its
-variance.
+Assignments are the corners of the Birkhoff polytope of doubly stochastic matrices X, the plans of optimal transport
+between equal weights; a matrix in between says how often each courier gets each order. A step sees two days, C and C',
+and asks for one assignment: the mean of :math:`\langle C, X\rangle + \frac{\lambda}{2} \langle C - C', X\rangle^2` is
+the expected total plus λ times its variance.
 """
 
 import jax.numpy as jnp

@@ -2,8 +2,8 @@
 Choosing a radius
 =================
 
-*The radius is the one number that a linear model asks for, as the lasso asks for a penalty. Which one should it be, and
-how do the coefficients depend on it?*
+*The radius is the one hyperparameter that a linear model asks for, as the lasso asks for a penalty. Which one should
+it be, and how do the coefficients depend on it?*
 
 569 tumours, 30 measurements of each. ``radius_path`` solves one radius after the other on four fifths of the rows and
 measures each model on the others.

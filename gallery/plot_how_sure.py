@@ -4,9 +4,9 @@ How sure is a coefficient?
 
 *Twelve advertising channels and 150 weeks of sales. What does each channel bring, and how sure is that?*
 
-No channel makes sales fall, and a unit on each brings 6 at most: coefficients lie in a ``SubSimplex``. The
-usual formulas for intervals know nothing of such a set. The bootstrap does: ``fw.rows.bootstrap`` draws weeks with
-replacement, and ``fw.sweep`` solves the problem on 200 such draws at once.
+No channel makes sales fall, and a unit on each brings 6 at most: coefficients lie in a ``SubSimplex``. The usual
+formulas for confidence intervals know nothing of such a set. The bootstrap does: ``fw.rows.bootstrap`` draws weeks
+with replacement, and ``fw.sweep`` solves the problem on 200 such draws at once.
 """
 
 import matplotlib.pyplot as plt

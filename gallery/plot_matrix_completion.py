@@ -6,7 +6,7 @@ Filling in a matrix
 chooses the rank?*
 
 ``fw.lowrank.complete`` learns from the known entries alone. It holds out a tenth of them to choose the radius of a
-trace-norm ball, which decides the rank, and certifies the result by a gap.
+trace-norm ball, which decides the rank, and limits the rank where that predicts better, as it does here.
 """
 
 import matplotlib.pyplot as plt
@@ -42,7 +42,8 @@ for axes, (title, image) in zip(panels, pictures.items(), strict=True):
     axes.set_axis_off()
 
 # %%
-# The path of radii: a larger ball allows a larger rank, until it follows the noise of the entries that are known.
+# The path of radii: a larger ball allows a larger rank, up to where more of it would follow the noise of the entries
+# that are known. From there on the rank is limited, and the gap counts what any rank could gain: it bounds nothing.
 
 figure, axes = plt.subplots()
 model.path.plot(ax=axes)

@@ -6,7 +6,7 @@ Several classes from a file
 loading the file yourself?*
 
 ``fw.linear.train`` reads CSV, Parquet and LIBSVM text in blocks, so that a file may be larger than memory. All labels
-learn in one pass, each against the rest. Without a radius one is chosen.
+learn in one pass (multiclass, each against the rest). Without a radius one is chosen.
 """
 
 import tempfile

@@ -6,7 +6,7 @@ What happens when applicants learn how they are scored? A bank scores forms by a
 r`, to tell who repays. Every applicant may polish one entry of the form, by a logit choice: the more an entry counts
 and the less the polish costs, the likelier. That changes the form, not who repays. Retraining again and again chases
 its own tail; minimising over the distribution that the rule itself makes, one applicant at a time, leads to the
-performative optimum.
+performative optimum. The :doc:`guide </non-oblivious>` says when to expect this.
 """
 
 import jax
@@ -69,11 +69,11 @@ print(f"1-SFW: risk {optimal[-1].mean():.4f} ± {stderr[-1]:.4f} after {budget[-
 assert optimal[-1].max() < retrained.min()
 _, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 6.2))
 top.plot(np.linspace(3, 4.5, rounds), retrained, "o-", color="C1", label="10 rounds of retraining")
-top.errorbar(np.log10(budget), optimal.mean(1), 2 * stderr, fmt="o-", color="C0", label="1-SFW", capsize=3)
+top.errorbar(np.log10(budget), optimal.mean(1), 2 * stderr, fmt="o-", color="C0", label="1-SFW, ± 2 s.e.", capsize=3)
 top.axhline(best, color="C5", linestyle="--", label="performative optimum")
 top.set(xticks=[3, 3.5, 4, 4.5], xticklabels=["1,000", "3,000", "10,000", "30,000"])
 top.set(xlabel="applicants seen by 1-SFW, or rounds, left to right", ylabel="risk of the rule")
 top.legend()
 bottom.bar(np.arange(d) - 0.2, rules[-1], 0.4, color="C1")
 bottom.bar(np.arange(d) + 0.2, runs[-1].mean(0), 0.4, yerr=runs[-1].std(0, ddof=1), color="C0", ecolor="C5")
-bottom.set(xticks=range(d), xticklabels=[f"{c:g}" for c in cost], xlabel="cost of polishing the entry", ylabel="weight")
+bottom.set(xticks=range(d), xticklabels=[f"{c:g}" for c in cost], xlabel="cost of a polish", ylabel="weight, ± 1 std")

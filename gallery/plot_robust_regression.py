@@ -2,8 +2,8 @@ r"""
 Robust regression over an l2 ball
 =================================
 
-*Some targets are grossly wrong, and nobody knows which. How much does that hurt least squares, and how much the Huber
-loss?*
+*Some targets are outliers, grossly wrong, and nobody knows which. How much does that hurt least squares, and how
+much the Huber loss?*
 
 Twenty sensors predict a yield; in a share of the rows somebody wrote inches for feet, and the target is twelve times
 too large. The two models keep :math:`\|x\|_2 \le 6` and differ in one word. What is measured is the distance of their

@@ -110,8 +110,8 @@ def draw_method(t: int = 4, steps: int = 18) -> None:
     arrow(axes, x, tip - x, "C1")
     write = {"fontsize": 14, "textcoords": "offset points", "zorder": 8}
     axes.annotate("$x_t$", x, (-8, -2), ha="right", va="center", color="C0", **write)
-    axes.annotate("$x_{t+1}$", after, (10, -26), color="C0", **write)
-    axes.annotate("$-d_t$", tip, (-8, 0), ha="right", va="center", color="C1", **write)
+    axes.annotate("$x_{t+1}$", after, (9, -22), color="C0", **write)
+    axes.annotate("$-d_t$", tip, (-9, -9), ha="right", va="center", color="C1", **write)
     axes.annotate("$v_t$", vertex, (10, 0), va="center", color="C1", **write)
     axes.annotate("$x_1$", points[0], (14, 10), color="C0", **write)
     axes.annotate("$x^*$", valley.best, (-20, 12), color="C2", **write)
@@ -130,14 +130,15 @@ def draw_steps(rows: tuple[int, ...] = (5, 20, 80)) -> None:
         points = valley.walk(algorithm, rows[-1])
         for axes, t in zip(panels[:, column], rows, strict=True):
             valley.draw(axes)
-            x, d, error = points[t - 1], valley.direction(algorithm, t), valley.errors(algorithm, t).mean()
+            x, d, errors = points[t - 1], valley.direction(algorithm, t), valley.errors(algorithm, t)
+            error, stderr = errors.mean(), errors.std(ddof=1) / SEEDS**0.5
             axes.plot(*points[:t].T, "o-", color=colour, lw=1.0, ms=2.5, zorder=3)
             axes.plot(*x, "o", color=colour, ms=6, mec="white", zorder=7)
             arrow(axes, x, -0.7 * valley.gradient(x), "C5", 3.0)
             arrow(axes, x, -0.7 * d, colour, 1.8)
-            axes.set_title(f"{name}, t = {t}\nmean error {error:.2f}")
+            axes.set_title(f"{name}, t = {t}\nmean error {error:.2f} ± {stderr:.2f}")
             axes.set(xlim=(-1.62, 1.95), ylim=(-1.0, 1.35))
-            print(f"{name}: mean of ‖d_t − ∇F(x_t)‖ over {SEEDS} seeds at t = {t}: {error:.3f}")
+            print(f"{name}: mean of ‖d_t − ∇F(x_t)‖ over {SEEDS} seeds at t = {t}: {error:.3f} ± {stderr:.3f}")
     pictures.save(figure, FOLDER / "steps.png")
     plt.close(figure)
 

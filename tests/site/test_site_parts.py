@@ -58,6 +58,12 @@ def test_every_example_has_its_place_in_the_gallery(pictures):
     assert sorted(pictures.ORDER) == sorted(examples)
 
 
+def test_every_example_is_reached_from_a_guide():
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in ("README.md", "measurements.md")]
+    linked = {name for page in pages for name in re.findall(r"\.\./gallery/(plot_\w+)\.py", page.read_text("utf-8"))}
+    assert {path.stem for path in (ROOT / "gallery").glob("plot_*.py")} == linked
+
+
 def test_a_picture_is_told_in_words(pictures, figure):
     assert pictures.described(figure) == "ink"
     figure.axes[0].set(title="", xlabel="samples", ylabel="gap")
