@@ -138,6 +138,7 @@ def setup(app: Sphinx) -> None:
         logging.getLogger(talkative).setLevel(logging.WARNING)
     reference.write(DOCS / "api")
     app.connect("builder-inited", pictures.crop_thumbnails, priority=900)  # after the gallery has been made
+    app.connect("builder-inited", pictures.with_headings, priority=900)
     app.connect("source-read", read)
     app.connect("doctree-read", pictures.small_twins, priority=400)  # before pictures are collected, at 500
     app.connect("autodoc-skip-member", reference.leave_out)

@@ -1,4 +1,4 @@
-"""Every picture of the site twice, for light and for dark pages; the gallery's scraper, thumbnails and order."""
+"""Every picture of the site twice, for light and for dark pages; the gallery's scraper, small pictures and themes."""
 
 import re
 from pathlib import Path
@@ -19,16 +19,19 @@ NIGHT_INK, NIGHT_PAPER = np.array([228, 232, 240]) / 255, np.array([19, 20, 22])
 GREY = 0.09  # channels this close together are no colour
 THUMBNAIL = (400, 280)  # pixels
 # The gallery from the first use to the finer points; an example that is not named comes last.
-ORDER = (
-    "sparse_logistic_stream", "which_set", "choosing_a_radius", "stability_selection", "how_sure",
-    "multiclass_from_files", "multitask_group_ball", "robust_regression", "nonconvex_sigmoid",
-    "matrix_completion", "recommendations",
-    "digits_representatives", "influence", "sensor_placement", "summarising_text",
-    "budget_allocation", "portfolio_cvar", "assignment_noisy_costs",
-    "samples_depend_on_x", "policy_gradient", "performative", "pricing",
-    "compare_methods", "who_wins", "bounds_and_rates", "errata_live",
-    "own_set", "many_runs", "checkpoints",
-)  # fmt: skip
+THEMES = {
+    "Linear models, and sets for them": (
+        "sparse_logistic_stream", "which_set", "choosing_a_radius", "stability_selection", "how_sure",
+        "multiclass_from_files", "multitask_group_ball", "robust_regression", "nonconvex_sigmoid",
+    ),
+    "Matrices of low rank": ("matrix_completion", "recommendations"),
+    "Pick k of n things": ("digits_representatives", "influence", "sensor_placement", "summarising_text"),
+    "Budgets, portfolios, plans": ("budget_allocation", "portfolio_cvar", "assignment_noisy_costs"),
+    "Samples that depend on x": ("samples_depend_on_x", "policy_gradient", "performative", "pricing"),
+    "Which method, and what theory promises": ("compare_methods", "who_wins", "bounds_and_rates", "errata_live"),
+    "Sets of your own, many runs, long runs": ("own_set", "many_runs", "checkpoints"),
+}  # fmt: skip
+ORDER = [name for names in THEMES.values() for name in names]
 # What is painted on an artist, by the names of its getters and setters.
 PAINTS = {
     Text: ("color",),
@@ -120,6 +123,18 @@ def crop_thumbnails(app) -> None:
                 cut = Image.new("RGB", (width, height), whole.getpixel((0, 0)))
                 cut.paste(whole, (0, max(0, (height - whole.height) // 2)))
                 cut.save(place)
+
+
+def with_headings(app) -> None:
+    """The gallery's themes as headings above their first examples, each with a box of small pictures of its own."""
+    page = Path(app.srcdir, "gallery", "index.rst")
+    text, raw = page.read_text(encoding="utf-8"), ".. raw:: html\n\n"
+    for heading, (first, *_) in THEMES.items():
+        picture = text.index(f"sphx_glr_plot_{first}_thumb.png")
+        place = text.rindex(raw, 0, text.rindex("thumbcontainer", 0, picture))
+        title = f"{heading}\n{'-' * len(heading)}\n\n"
+        text = f'{text[:place]}{raw}    </div>\n\n{title}{raw}    <div class="sphx-glr-thumbnails">\n\n{text[place:]}'
+    page.write_text(text, encoding="utf-8")
 
 
 def small_twins(app, doctree) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 
 import numpy as np
 
 REAL = (int, float, np.integer, np.floating)
+PACKAGE = __name__.partition(".")[0]
 
 _spelling: ContextVar[Mapping[str, str]] = ContextVar("spelling", default={})  # noqa: B039  never written to
 
@@ -28,6 +32,18 @@ def spelled(names: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         _spelling.reset(token)
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """A warning at the line that called the library, however deep in it the reason was found."""
+    frame: FrameType | None = sys._getframe()
+    level = outermost = 0
+    while frame is not None:
+        level += 1
+        if frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+            outermost = level
+        frame = frame.f_back
+    warnings.warn(text, category, stacklevel=outermost + 1)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -95,3 +95,24 @@ def test_an_example_whose_package_lacks_is_shown_and_not_run(monkeypatch):
     runs = re.compile(conf["sphinx_gallery_conf"]["filename_pattern"])
     assert not runs.search("gallery/plot_policy_gradient.py")
     assert runs.search("gallery/plot_influence.py")
+
+
+def test_the_gallery_has_a_heading_for_each_theme(pictures, tmp_path):
+    box = """.. raw:: html
+
+    <div class="sphx-glr-thumbcontainer" tooltip="a question">
+
+.. image:: sphx_glr_plot_{}_thumb.png
+
+"""
+    page = tmp_path / "gallery" / "index.rst"
+    page.parent.mkdir()
+    page.write_text("".join(map(box.format, pictures.ORDER)), encoding="utf-8")
+    pictures.with_headings(SimpleNamespace(srcdir=tmp_path))
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"^(.+)\n-+$|plot_(\w+)_thumb", text, re.M)
+    expected = [
+        pair for heading, names in pictures.THEMES.items() for pair in ((heading, ""), *(("", n) for n in names))
+    ]
+    assert found == expected
+    assert text.count("</div>") == text.count('"sphx-glr-thumbnails"') == len(pictures.THEMES)

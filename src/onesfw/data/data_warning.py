@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
+
+from onesfw import arguments
 
 
 class DataWarning(UserWarning):
@@ -22,7 +23,7 @@ class DataWarning(UserWarning):
 
 def warn(text: str) -> None:
     """A `DataWarning`."""
-    warnings.warn(text, DataWarning, stacklevel=3)
+    arguments.warn(text, DataWarning)
 
 
 def warn_skipped(name: str, examples: Sequence[str], count: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from onesfw.arguments import named
+from onesfw.arguments import named, warn
 from onesfw.files import Tensors, check_path, read_tensors, remove_leftovers, write_tensors, write_whole
 
 INTERVAL = 10.0  # seconds between saves, at least
@@ -120,11 +119,10 @@ class Checkpoint:
         try:
             write_tensors(self.path, FORMAT, VERSION, content, tensors)
         except OSError as error:
-            warnings.warn(
+            warn(
                 f"checkpoint: {self.path} could not be saved ({error.strerror or error}); the run goes on, and the "
                 "earlier save is kept",
                 CheckpointWarning,
-                stacklevel=2,
             )
         self.last = time.monotonic()
         self.cost = self.last - begun

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from onesfw.arguments import named
+from onesfw.arguments import named, warn
 from onesfw.linear.examples import Examples
 from onesfw.linear.learner import Evaluation
 from onesfw.linear.scaling import UNEVEN, column_scales, unevenness
@@ -18,11 +17,11 @@ LARGE_SHARE = 0.1  # of the loss: a larger gap says that the model is not the on
 NEGLIGIBLE = 2e-6  # of the loss of the best constant: nothing is left to gain, however small the loss
 
 
-def warn_unconverged(text: str, stacklevel: int) -> None:
+def warn_unconverged(text: str) -> None:
     """scikit-learn's ConvergenceWarning, which is imported here alone: that takes longer than most fits."""
     from sklearn.exceptions import ConvergenceWarning
 
-    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel + 1)
+    warn(text, ConvergenceWarning)
 
 
 def too_large(gap: HostArray, loss: HostArray, units: HostArray) -> HostArray:
@@ -38,7 +37,7 @@ def unsolved(found: Evaluation, limits: HostArray, units: HostArray) -> HostArra
 
 def warn_of_unsolved(what: str, data: Examples, advice: str | None = None) -> None:
     """Warn of radii that were not solved; `what` says which. `advice` is what helps; None for what helps a polish."""
-    warn_unconverged(f"{what}; {advice or remedy(data, True, [])}", 3)
+    warn_unconverged(f"{what}; {advice or remedy(data, True, [])}")
 
 
 def gap_message(fit: Fit, data: Examples, budget: Budget) -> str | None:

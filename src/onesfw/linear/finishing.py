@@ -131,8 +131,7 @@ def warn_of_constant(share: float, data: Examples | None, chosen: float | None) 
         )
     warn_unconverged(
         "a constant loses less than the model after its passes, on rows that were kept to judge it: the coefficients "
-        f"were multiplied by {share:.2g}{advice}",
-        4,
+        f"were multiplied by {share:.2g}{advice}"
     )
 
 
@@ -145,8 +144,7 @@ def stream_converged(training: Training, chosen: float | None) -> bool | None:
         return True
     warn_unconverged(
         f"the Frank-Wolfe gap is {gap:.2g} at a loss of {loss:.3g}, over a tenth of it: give rows that can be read "
-        f"again, a file or arrays, and raise {named('passes')}, or {smaller(chosen)}",
-        4,
+        f"again, a file or arrays, and raise {named('passes')}, or {smaller(chosen)}"
     )
     return False
 
@@ -161,8 +159,5 @@ def converged(
         return True
     worst = int(np.argmax(gap))
     advice = remedy(data, polished, [f"raise {named('passes')}"], smaller(chosen))
-    warn_unconverged(
-        f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}: {advice}",
-        4,
-    )
+    warn_unconverged(f"the Frank-Wolfe gap is {gap[worst]:.2g} at a loss of {loss[worst]:.3g}: {advice}")
     return False

@@ -261,8 +261,7 @@ def radius_path(
     if marks.any():
         warn_unconverged(
             f"{marks.sum()} of {len(grid)} radii were not solved, the first of them {grid[int(np.argmax(marks))]:.4g}: "
-            f"none of them is called the best; {remedy(train, polish, ['raise passes'])}",
-            2,
+            f"none of them is called the best; {remedy(train, polish, ['raise passes'])}"
         )
     margins = np.asarray((test.matrix @ coefs.T).todense()).T + found.intercepts[:, None]
     losses = np.array([base.loss_function.value(row, test.targets, delta) for row in margins])

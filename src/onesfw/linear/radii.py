@@ -146,8 +146,7 @@ def warn_of_edge(best: float, falling: bool) -> None:
     if falling:
         warn_unconverged(
             f"the loss on held-out rows still fell at the largest radius that was tried, {best:.3g}: give "
-            f"{named('radius')}, a larger one",
-            2,
+            f"{named('radius')}, a larger one"
         )
 
 

@@ -385,8 +385,7 @@ def run_shards(
     if gap > LARGE_SHARE * abs(value):
         warn_unconverged(
             f"the Frank-Wolfe gap over all shards is {gap:.2g}, and the loss {value:.2g}; give more {named('passes')}, "
-            f"or fewer {named('shards')}",
-            3,
+            f"or fewer {named('shards')}"
         )
     model = replace(model, training=replace(model.training, gap=gap, converged=gap <= LARGE_SHARE * abs(value)))
     return model if test is None else tested(model, test, options)

@@ -126,8 +126,7 @@ def warn_of_sketches(found: HostArray, true: HostArray, width: int) -> None:
     if off > RECOMPRESSED:
         warn_unconverged(
             f"x has a rank above {width}, and its factors miss its entries by {off:.2g} of their norm: give "
-            f"NuclearBall a larger sketch=, now {width}, or a smaller radius",
-            5,
+            f"NuclearBall a larger sketch=, now {width}, or a smaller radius"
         )
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from onesfw.arguments import choose, whole_number
-from onesfw.data.data_warning import DataWarning
+from onesfw.data.data_warning import warn
 from onesfw.data.ratings import Ratings, Words, read_ratings
 from onesfw.engine.keys import Key
 from onesfw.files import check_target, whole_file
@@ -64,7 +63,7 @@ class Columns:
             header=self.header, skip_bad=self.skip_bad,
         )  # fmt: skip
         if found.skipped:
-            warnings.warn(f"{found.name}: {found.skipped:,} bad lines were skipped", DataWarning, stacklevel=4)
+            warn(f"{found.name}: {found.skipped:,} bad lines were skipped")
         return found
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 
 from onesfw import trees
+from onesfw.arguments import warn
 from onesfw.objectives.tracing import Tracing, reason_of, same_numbers, trace
 from onesfw.trees import Array, Function, Tree
 
@@ -72,7 +71,8 @@ def sampled(function: Function, owner: str, signature: str, *args: Tree) -> tupl
         warn(
             f"{owner}: {signature} does not depend on its key, so that every sample is the same: np.random and the "
             "clock are frozen into one constant by tracing. Use jax.random with the key (FiniteSum with one row, or a "
-            "z of zeros, if F is deterministic)"
+            "z of zeros, if F is deterministic)",
+            ObjectiveWarning,
         )
     return found.shapes, False
 
@@ -80,12 +80,8 @@ def sampled(function: Function, owner: str, signature: str, *args: Tree) -> tupl
 def require_use(function: Tracing, owner: str, signature: str, name: str, remedy: str) -> None:
     """Warn where a loss does not depend on its row or sample, its second argument."""
     if function.arguments[1] and not function.depends_on(1):
-        warn(f"{owner}: {signature} does not depend on its {name}: every sample says the same about F. {remedy}")
-
-
-def warn(text: str) -> None:
-    """Warn from the line that called the library, as nearly as can be told."""
-    warnings.warn(text, ObjectiveWarning, stacklevel=2)
+        text = f"{owner}: {signature} does not depend on its {name}: every sample says the same about F. {remedy}"
+        warn(text, ObjectiveWarning)
 
 
 def require_scalar(result: Tree, owner: str, signature: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
@@ -22,7 +20,7 @@ from onesfw.arguments import number
 from onesfw.data.sources import check_indices
 from onesfw.engine.interrupts import catch_interrupt
 from onesfw.linear.constraints import CLASSES, CONSTRAINTS
-from onesfw.linear.convergence import constant_message, gap_message
+from onesfw.linear.convergence import constant_message, gap_message, warn_unconverged
 from onesfw.linear.defaults import ANYWHERE, BLIND_RADIUS
 from onesfw.linear.examples import Examples
 from onesfw.linear.finishing import Finished, at_most_a_constant, no_worse_than_a_constant
@@ -118,7 +116,7 @@ class LinearOneSFW(BaseEstimator):
             self._coef, self._intercepts, self._scales = shown._coef, shown._intercepts, shown._scales
             self._told = shown._told
             for words in said:
-                warnings.warn(words, ConvergenceWarning, stacklevel=4)
+                warn_unconverged(words)
         return cast(np.ndarray, self._coef), self._intercepts
 
     def _finish(self) -> list[str]:
@@ -188,7 +186,7 @@ class LinearOneSFW(BaseEstimator):
             raise KeyboardInterrupt("interrupted; the estimator holds the model as it stands")
         message = gap_message(fit, rows, budget) if share == 1 else constant_message(share, rows, budget)
         if message is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn_unconverged(message)
 
     def _budget(self) -> Budget:
         """How long to train."""

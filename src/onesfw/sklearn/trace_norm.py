@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from onesfw.arguments import number
-from onesfw.linear.convergence import gap_sentence, remedy
+from onesfw.linear.convergence import gap_sentence, remedy, warn_unconverged
 from onesfw.linear.examples import Examples
 from onesfw.linear.scaling import chosen_scales, divided
 from onesfw.lowrank.trace_rows import TraceModel, train_rows
@@ -95,4 +93,4 @@ def warn_of_gap(model: TraceModel, rows: Examples, estimator: Any) -> None:
         estimator.tol, lambda: remedy(rows, estimator.polish, ["raise max_iter"]),
     )  # fmt: skip
     if message is not None:
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warn_unconverged(message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from onesfw import capabilities, trees
 from onesfw.algorithms import CONVEX, DR_SUBMODULAR, MAXIMISED, one_sfw
-from onesfw.arguments import whole_number
+from onesfw.arguments import warn, whole_number
 from onesfw.engine.checks import checked_run
 from onesfw.engine.keys import as_key
 from onesfw.objectives import FiniteSum, Objective, Surrogate
@@ -134,11 +133,10 @@ def estimate(
     for name, value in found.items():
         if not math.isfinite(value):
             raise ValueError(f"the estimate of {name} is {value}: the objective or a derivative overflows inside K")
-    warnings.warn(
+    warn(
         f"G, L and B are maxima over {points:,} points and {seen:,} draws, so lower bounds of the true constants: "
         "a bound computed from them is an estimate, not a guarantee",
         EstimateWarning,
-        stacklevel=2,
     )
     oblivious = capabilities.OBLIVIOUS in objective.offers
     baseline = not oblivious and bool(getattr(objective, "baseline", False))
