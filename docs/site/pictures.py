@@ -24,7 +24,7 @@ THEMES = {
         "sparse_logistic_stream", "which_set", "choosing_a_radius", "stability_selection", "how_sure",
         "multiclass_from_files", "multitask_group_ball", "robust_regression", "nonconvex_sigmoid",
     ),
-    "Matrices of low rank": ("matrix_completion", "recommendations"),
+    "Matrices of low rank": ("matrix_completion", "recommendations", "trace_classes"),
     "Pick k of n things": ("digits_representatives", "influence", "sensor_placement", "summarising_text"),
     "Budgets, portfolios, plans": ("budget_allocation", "portfolio_cvar", "assignment_noisy_costs"),
     "Samples that depend on x": ("samples_depend_on_x", "policy_gradient", "performative", "pricing"),

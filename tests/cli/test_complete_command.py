@@ -100,6 +100,7 @@ def test_what_a_file_holds_is_told(tmp_path):
 def test_the_default_is_a_path(files):
     found = figures(files / "train.csv", *COLUMNS)
     assert found["radius"] == found["path"]["best"]
+    assert found["path"]["larger_may_be_better"] is False
     assert len(found["path"]["radii"]) >= 4
 
 

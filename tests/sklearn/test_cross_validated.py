@@ -11,7 +11,13 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKF
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onesfw.sklearn import OneSFWClassifier, OneSFWClassifierCV, OneSFWRegressor, OneSFWRegressorCV
+from onesfw.sklearn import (
+    OneSFWClassifier,
+    OneSFWClassifierCV,
+    OneSFWRegressor,
+    OneSFWRegressorCV,
+    StabilitySelector,
+)
 
 NOT_EQUIVALENT = {  # see test_estimators_sklearn.py; with weights and without, folds are others too
     f"check_sample_weight_equivalence_on_{kind}_data": "a weight is not a repeated or removed row of a random order"
@@ -24,6 +30,22 @@ NOT_EQUIVALENT = {  # see test_estimators_sklearn.py; with weights and without, 
     expected_failed_checks=lambda estimator: NOT_EQUIVALENT,
 )
 def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow  # every fit compiles a sweep
+@parametrize_with_checks(
+    [
+        OneSFWClassifierCV(radii=3, cv=2, engine="sweep"),
+        OneSFWRegressorCV("l2", radii=3, cv=2, engine="sweep"),
+        StabilitySelector(n_pairs=3, engine="sweep"),
+    ],
+    expected_failed_checks=lambda estimator: NOT_EQUIVALENT if "CV" in type(estimator).__name__ else {},
+)
+@pytest.mark.filterwarnings("ignore:No features were selected")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_conventions_by_sweeps(estimator, check):
+    """Steps of a sweep are too few for some of the checks' data, and a warning says so."""
     check(estimator)
 
 

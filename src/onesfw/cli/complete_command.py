@@ -206,7 +206,7 @@ def content(done: Completed, source: str, unknown: int) -> dict[str, Any]:
         "path": None if path is None else {
             "radii": plain(path.radii), "validation_loss": plain(path.validation_loss),
             "validation_stderr": plain(path.validation_stderr), "best": path.best_radius,
-            "simplest": path.simplest_radius,
+            "simplest": path.simplest_radius, "larger_may_be_better": bool(model.edge),
         },
         "test": None if model.test is None else plain(asdict(model.test)),
         "unknown_users": unknown,

@@ -110,7 +110,7 @@ class HostLoop:
     def go(self) -> Outcome:
         """Run until something ends it."""
         self.begun = time.perf_counter()
-        self.length = self.pace.steps(self.left())
+        self.length = 1 if self.interrupted.is_set() else self.pace.steps(self.left())
         status: Status | None = None
         if self.broken.all:
             status = Status.NOT_FINITE
