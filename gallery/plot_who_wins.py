@@ -69,7 +69,7 @@ for ax, (problem, (p, sigma)) in zip(axes, problems.items(), strict=True):
     print(f"{problem}: 1-SFW {own:.1e}, the best other {last[other]:.1e} ({other}), {ahead[problem]:.2f} times")
     ax.set(xscale="log", yscale="log", title=problem, ylabel="$F(x) - F^*$")
 axes[-1].set(xlabel="samples")
-_ = axes[0].legend(ncols=2, fontsize="small")
+_ = axes[0].legend(ncols=2)
 
 # %%
 # With other seeds the factors change by about two, and the order does not.

@@ -125,7 +125,8 @@ def check_values(values: HostArray, loss: str) -> None:
         raise ValueError(f"{name} holds NaN or infinite numbers; leave those entries out: what is not given is unknown")
     if loss == "logistic" and not np.isin(values, (-1, 1)).all():
         odd = values[~np.isin(values, (-1, 1))][0]
-        raise ValueError(f"{name} must be −1 or +1 for {named('loss')}='logistic', got {odd:g}: give 2 v − 1 for a v of 0 or 1")
+        remedy = "give 2 v − 1 for a v of 0 or 1"
+        raise ValueError(f"{name} must be −1 or +1 for {named('loss')}='logistic', got {odd:g}: {remedy}")
     if loss == "poisson" and values.min() < 0:
         raise ValueError(f"{name} must be counts of at least 0 for {named('loss')}='poisson', got {values.min():g}")
     largest = max(float(values.max()), -float(values.min()))
