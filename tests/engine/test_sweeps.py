@@ -83,6 +83,15 @@ def test_runs_that_go_together_are_the_runs_apart(monkeypatch):
     np.testing.assert_allclose(together.gap, apart.gap, atol=1e-4)
 
 
+def test_runs_go_together_where_their_weights_are_the_same(monkeypatch):
+    """The tolerance of conditional gradient sliding grows with the set's diameter."""
+    options = {"steps": 40, "algorithm": fw.storc(smoothness=8.0)}
+    apart = fw.sweep(objective(), balls((0.05, 50.0)), **options)
+    monkeypatch.setattr(sweeps, "apart", sweeps.together)
+    together = fw.sweep(objective(), balls((0.05, 50.0)), **options)
+    np.testing.assert_allclose(together.x, apart.x, atol=1e-5)
+
+
 def test_runs_that_go_together_in_one_kernel(monkeypatch):
     options = {"steps": 30, "rows": FOLDS[:2], "algorithm": fw.one_sfw(schedule="paper"), "evaluate": False}
     apart = fw.sweep(objective(), balls(), **options)
@@ -351,3 +360,13 @@ def test_what_runs_share_is_made_once(monkeypatch):
     fw.sweep(objective(), balls(), steps=1, rows=FOLDS, replicates=2, key=3)
     assert len(made) == len({args[1:] for args in made}) * len(RADII) == len(RADII)
     assert len(checked) == 1
+
+
+def test_many_sets_keep_few_schedules(monkeypatch):
+    """Each is half a megabyte or more."""
+    runs = []
+    another = sweeps.over_another
+    monkeypatch.setattr(sweeps, "over_another", lambda *args: runs.append(another(*args)) or runs[-1])
+    fw.sweep(objective(), balls(np.linspace(0.1, 4.0, 2 * chunk_inputs.KEPT)), steps=20)
+    held = {id(found): found for run in runs for _, found in run.inputs.values()}
+    assert 0 < len(held) <= chunk_inputs.KEPT + (os.cpu_count() or 1)

@@ -1,5 +1,6 @@
 """The generic loop over matrices that are never dense: the same steps as over dense ones."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -105,3 +106,11 @@ def test_a_result_says_where_its_factors_are_saved(known, tmp_path):
         result.save(tmp_path / "result.safetensors")
     result.x.save(tmp_path / "x.safetensors")
     assert fw.lowrank.LowRank.load(tmp_path / "x.safetensors").rank == result.x.rank
+
+
+def test_a_sweep_over_several_balls(known):
+    balls = [fw.sets.NuclearBall(radius, SHAPE, factored=True) for radius in (1.0, 5.0)]
+    found = fw.sweep(Entries("squared", known), balls, steps=12, validation=False)
+    for place, ball in enumerate(balls):
+        key = jax.random.fold_in(jax.random.key(0), place)
+        assert found.value[place, 0, 0] == fw.minimize(Entries("squared", known), ball, steps=12, key=key).value

@@ -131,12 +131,14 @@ def build_run(
     )
 
 
-def over_another(run: Run, constraint: ConvexSet, start: Tree, given: bool) -> Run:
+def over_another(run: Run, constraint: ConvexSet, x0: Tree | None) -> Run:
     """A checked run over another set of that class and shape: what does not depend on the set is not checked again."""
-    x0, inside = first_points(run.algorithm, start, given, constraint, run.gap_tol)
-    check_domain(run.objective, constraint, trees.shapes(x0))
-    step = run.algorithm.step.fit(constraint, x0)
-    return replace(run, constraint=constraint, step=step, x0=x0, inside=inside, first_inputs={})
+    constraint = constraint.over(run.objective)
+    start = starting_point(x0, constraint)
+    first, inside = first_points(run.algorithm, start, x0 is not None, constraint, run.gap_tol)
+    check_domain(run.objective, constraint, trees.shapes(first))
+    step = run.algorithm.step.fit(constraint, first)
+    return replace(run, constraint=constraint, step=step, x0=first, inside=inside)
 
 
 def first_points(

@@ -15,7 +15,7 @@ from onesfw.engine.run import Run
 from onesfw.schedules import require_range
 from onesfw.trees import Array, HostArray, Tree
 
-KEPT = 16  # chunks of a run, half a megabyte each: short runs of a sweep have no more
+KEPT = 16  # chunks, half a megabyte each: short runs have no more
 
 
 class ChunkInputs(NamedTuple):
@@ -28,11 +28,12 @@ class ChunkInputs(NamedTuple):
 
 def chunk_inputs(run: Run, first: int, count: int) -> tuple[ChunkInputs, HostArray]:
     """ρ, the step's weights and the estimator's plan for a chunk, computed in float64 and cast; and the weights."""
-    found: tuple[ChunkInputs, HostArray] | None = run.first_inputs.get((first, count))
-    if found is None:
+    step, found = run.inputs.get((first, count), (None, None))
+    if found is None or step is not run.step:  # another set's weights may be others
         found = computed_inputs(run, first, count)
-        if len(run.first_inputs) < KEPT:
-            run.first_inputs[first, count] = found
+        if len(run.inputs) >= KEPT:
+            run.inputs.clear()
+        run.inputs[first, count] = run.step, found
     return found
 
 

@@ -71,8 +71,8 @@ class Run:
     gap_tol: float | None = None
     time_limit: float | None = None
     callbacks: Sequence[Callback] = ()
-    first_inputs: dict[tuple[int, int], Tree] = field(default_factory=dict, repr=False, compare=False)
-    """What the first chunks were handed, by (first step, steps): the same for another objective, key or time limit."""
+    inputs: dict[tuple[int, int], tuple[Step, Tree]] = field(default_factory=dict, repr=False, compare=False)
+    """What a few chunks were handed, by (first step, steps), and for which step: for all runs of a sweep."""
 
     @property
     def iterations(self) -> int:

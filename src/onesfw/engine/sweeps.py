@@ -25,7 +25,8 @@ from onesfw.algorithms import DR_SUBMODULAR, Algorithm, one_sfw
 from onesfw.arguments import choose, whole_number
 from onesfw.engine import jobs
 from onesfw.engine.checkpoint import Checkpoint, digest, open_folder
-from onesfw.engine.checks import checked_run, over_another, starting_point
+from onesfw.engine.checks import checked_run, over_another
+from onesfw.engine.chunk_inputs import chunk_inputs
 from onesfw.engine.devices import mesh_for
 from onesfw.engine.evaluation import Evaluate, Measure, number_from
 from onesfw.engine.fingerprint import fingerprint
@@ -120,8 +121,7 @@ def sweep(
     begun = time.perf_counter()
     limits = {"steps": steps, "algorithm": algorithm, "evaluate": evaluate, "time_limit": time_limit}
     with keep_interrupts(), checked_run(objectives[0], sets[0], x0, sign, **limits) as first:  # type: ignore[arg-type]
-        given = x0 is not None
-        runs = [first, *(over_another(first, other, starting_point(x0, other), given) for other in sets[1:])]
+        runs = [first, *(over_another(first, other, x0) for other in sets[1:])]
         judge = Judge.of(validation, objectives, first.x0)
         root = as_key(key)
         parts = [replace(run, objective=part) for run in runs for part in objectives]
@@ -336,12 +336,12 @@ def together(cells: list[Cell], folder: Path | None, interrupted: threading.Even
 
 
 def groups(cells: list[Cell]) -> Iterator[list[Cell]]:
-    """Runs whose arrays have the same shapes, no more at once than memory holds."""
-    alike: dict[str, list[Cell]] = {}
-    shapes: dict[int, str] = {}
+    """Runs whose arrays have the same shapes, and whose steps the same weights, no more at once than memory holds."""
+    alike: dict[tuple[str, bytes], list[Cell]] = {}
+    shapes: dict[int, tuple[str, bytes]] = {}
     for cell in cells:
         if id(cell.run) not in shapes:
-            shapes[id(cell.run)] = cell.shape
+            shapes[id(cell.run)] = cell.shape, chunk_inputs(cell.run, 1, 1)[1].tobytes()
         alike.setdefault(shapes[id(cell.run)], []).append(cell)
     most = max(1, TOGETHER_BYTES // (20 * max(1, trees.size_in_bytes(cells[0].run.x0))))
     for group in alike.values():
