@@ -96,9 +96,10 @@ def draw(curves: dict[str, np.ndarray], looks: list[int], path: Path) -> None:
         share = 100 * curves[method]
         axes.fill_between(looks, share.min(0), share.max(0), color=colour, alpha=0.15)
         axes.plot(looks, share.mean(0), "o-", color=colour, label=f"{name}: {share[:, -1].mean():.1f} %")
-    axes.axhline(95, 0.6, color="C5", linestyle="--")
+    axes.axhline(95, 0.6, color="C5", linestyle="--", label="the limit, 95 %")
     axes.set(xscale="log", xlabel="trajectories", ylabel="$F(x)/F^*$, %", ylim=(0, 102))
-    axes.legend(title=f"after {looks[-1]:,}, mean of {len(share)} seeds", loc="upper left")
+    axes.set_title(f"Lines: means of {len(share)} seeds; bands: all of them")
+    axes.legend(title=f"after {looks[-1]:,}", loc="upper left")
     pictures.save(figure, path)
 
 

@@ -2,9 +2,8 @@
 Policy gradient on a frozen lake
 ================================
 
-Who learns a policy from single trajectories? In gymnasium's FrozenLake two of three moves slip. x is a distribution
-over four moves in each of 16 places, each with a chance of 5 % at least, F(x) the chance to reach the goal, F* the
-best, by dynamic programming. The :doc:`guide </non-oblivious>` tells the story with 16 seeds and more trajectories.
+Who learns a policy from single trajectories? In gymnasium's FrozenLake two of three moves slip. x gives each of four
+moves in 16 places a chance, 5 % or more; F(x) is that to reach the goal, F* the best. :doc:`/non-oblivious` has more.
 """
 
 from dataclasses import replace
@@ -43,6 +42,10 @@ def sample(key, x):  # one trajectory: how often each move was made in each plac
     return jnp.zeros(64, x.dtype).at[path].add(1.0, mode="drop").reshape(16, 4), (s == 15).astype(x.dtype)
 
 
+objective = fw.NonOblivious(lambda x, z: z[1], sample, lambda z, x: jnp.sum(z[0] * jnp.log(x)))
+K = fw.sets.Power(fw.sets.Shifted(fw.sets.Simplex(1 - 4 * LEAST, shape=4), LEAST), 16)
+
+
 def chance_of_goal(policy=None, value=goal):  # F exactly; without a policy F*, by dynamic programming over the set
     for _ in range(MOVES):
         q = value[table].mean(2)
@@ -52,11 +55,8 @@ def chance_of_goal(policy=None, value=goal):  # F exactly; without a policy F*, 
 
 
 # %%
-# The methods with 3 seeds (bands): 1-SFW by default, the others by the best of 6 step rules. REINFORCE leads up to
-# 50,000 trajectories, 1-SFW at the end. Below is the policy of 1-SFW, importance: an arrow is as long as its move is
-# likely, holes are red, the goal is green.
-objective = fw.NonOblivious(lambda x, z: z[1], sample, lambda z, x: jnp.sum(z[0] * jnp.log(x)))
-K = fw.sets.Power(fw.sets.Shifted(fw.sets.Simplex(1 - 4 * LEAST, shape=4), LEAST), 16)
+# The methods with 3 seeds (bands): 1-SFW by default, the others by the best of 6 rules. REINFORCE leads up to 50,000,
+# 1-SFW wins. Below is the policy of 1-SFW, importance: arrows as long as moves are likely, holes red, the goal green.
 best, looks = chance_of_goal(), [1_000, 3_000, 10_000, 20_000, 50_000, 100_000, 200_000]
 often = {"steps": looks[-1], "every": looks, "evaluate": chance_of_goal, "replicates": 3}
 _, (top, bottom) = plt.subplots(2, 1, figsize=(5.4, 7.6), height_ratios=(1, 1.5))

@@ -9,6 +9,7 @@ import pytest
 
 from onesfw.estimators import Hessian, Importance
 
+pytestmark = pytest.mark.site  # where gymnasium is
 gymnasium = pytest.importorskip("gymnasium", reason="the policy gradient of the gallery needs gymnasium")
 EXAMPLE = Path(__file__).parents[2] / "gallery" / "plot_policy_gradient.py"
 
